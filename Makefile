@@ -1,0 +1,41 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+TILL := .venv/bin/till
+RUN := .venv/bin/python -m
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: ## install what is missing: uv, Python packages, Java, jars
+	@infra/bootstrap
+
+up: install ## start Kafka, the schema registry, PostgreSQL and the shop
+	@$(TILL) up
+
+down: ## stop them; the data stays
+	@$(TILL) down
+
+test: install ## unit, integration, end-to-end and fault tests, on real servers of their own
+	@$(RUN) pytest
+
+lint: install ## format, lint and types, changing nothing
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) mypy
+
+format: install ## format the code and mend what the linter can
+	@$(RUN) ruff format .
+	@$(RUN) ruff check --fix .
+
+check: lint test ## format, lint, types and tests
+
+bench: install ## every figure beside its reference
+	@$(TILL) bench
+
+docs: install ## write the generated pages of docs/ again
+	@$(TILL) settings --markdown > docs/settings.md
+
+clean: down ## stop everything and delete all local state
+	@rm -rf .till
+
+.PHONY: help install up down test lint format check bench docs clean

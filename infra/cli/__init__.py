@@ -1,0 +1,53 @@
+"""`till`: the root of the command line. Commands are imported when they are called, so that it starts fast."""
+
+from importlib import import_module
+
+import click
+
+from infra.cli.console import report
+from shared.errors import OperatorError
+
+COMMANDS = {
+    "up": "infra.cli.stack:up",
+    "down": "infra.cli.stack:down",
+    "status": "infra.cli.stack:status",
+    "logs": "infra.cli.stack:logs",
+    "doctor": "infra.cli.doctor:doctor",
+    "install": "infra.cli.doctor:install",
+    "settings": "infra.cli.settings:settings",
+    "topics": "infra.cli.topics:topics",
+    "bench": "infra.cli.bench:bench",
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="till-roll", prog_name="till")
+def till() -> None:
+    """Run, inspect and rewind the shop whose only memory is its till roll.
+
+    \b
+    Examples:
+      till up                 start Kafka, the registry, PostgreSQL and the shop
+      till status             what runs, and how it is
+      till doctor             what this machine has, and what is missing
+    """
+
+
+def main() -> None:
+    try:
+        till()
+    except OperatorError as error:
+        report(error)
+        raise SystemExit(1) from None
