@@ -1,0 +1,200 @@
+"""Kafka from its published jars: one node, or three, each broker and controller at once (KRaft)."""
+
+import asyncio
+import base64
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from importlib import resources
+from pathlib import Path
+
+import orjson
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import NewTopic
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+
+from infra.jars import jars
+from infra.java import Java, find_java
+from infra.local import jvm, logs
+from infra.local.home import write_whole
+from infra.local.server import Launch, NotReady, Server
+from shared.errors import OperatorError
+from shared.kafka import client_options, open_admin
+from shared.settings import HOST, Settings
+
+READY_TOPIC = "_till.ready"
+
+
+def servers(settings: Settings) -> list[Server]:
+    return [_server(settings, node) for node in _nodes(settings)]
+
+
+def name_of(settings: Settings, node: int) -> str:
+    return "kafka" if settings.kafka_brokers == 1 else f"kafka-{node}"
+
+
+def _nodes(settings: Settings) -> range:
+    return range(1, settings.kafka_brokers + 1)
+
+
+def _server(settings: Settings, node: int) -> Server:
+    return Server(
+        name=name_of(settings, node),
+        address=f"{HOST}:{_port(settings, node)}",
+        ports={
+            "TILL_KAFKA_PORT": _port(settings, node),
+            "TILL_KAFKA_CONTROLLER_PORT": _controller_port(settings, node),
+        },
+        prepare=partial(_prepare, settings, node),
+        ready=partial(_ready, settings, node),
+    )
+
+
+def _port(settings: Settings, node: int) -> int:
+    return settings.kafka_port + node - 1
+
+
+def _controller_port(settings: Settings, node: int) -> int:
+    return settings.kafka_controller_port + node - 1
+
+
+def _properties(settings: Settings, node: int) -> dict[str, object]:
+    replicas = settings.kafka_brokers
+    in_sync = 2 if replicas > 1 else 1
+    voters = [f"{n}@{HOST}:{_controller_port(settings, n)}" for n in _nodes(settings)]
+    return {
+        "process.roles": "broker,controller",
+        "node.id": node,
+        # Named here rather than in the data, the quorum follows when the ports are changed.
+        "controller.quorum.voters": ",".join(voters),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": (
+            f"PLAINTEXT://{HOST}:{_port(settings, node)},CONTROLLER://{HOST}:{_controller_port(settings, node)}"
+        ),
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{_port(settings, node)}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": _data(settings, node),
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": 6,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": 6,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "log.message.timestamp.type": "CreateTime",
+        "group.initial.rebalance.delay.ms": 0,
+        # A lost broker stalls its partitions until its session ends: three seconds instead of nine.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "log.cleaner.dedupe.buffer.size": 4 * 1024**2,
+    }
+
+
+async def _prepare(settings: Settings, node: int) -> Launch:
+    java, classpath = await asyncio.gather(
+        asyncio.to_thread(find_java, settings), asyncio.to_thread(jars, settings, "kafka")
+    )
+    cluster_id = _cluster_id(settings)
+    config = _data(settings, node).with_name(f"{node}.properties")
+    lines = [f"{name}={value}" for name, value in _properties(settings, node).items()]
+    write_whole(config, "\n".join(lines) + "\n")
+    if not (_data(settings, node) / "meta.properties").exists():
+        await _format(settings, node, java, classpath, config, cluster_id)
+    return jvm.launch(
+        settings,
+        java,
+        "kafka",
+        _version(classpath),
+        classpath,
+        [f"-Xmx{settings.kafka_heap}", f"-Dlog4j2.configurationFile={_log_config()}"],
+        ["kafka.Kafka", str(config)],
+    )
+
+
+async def _format(
+    settings: Settings, node: int, java: Java, classpath: Sequence[Path], config: Path, cluster_id: str
+) -> None:
+    tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
+    flags = [*jvm.SHORT_LIVED, f"-Dlog4j2.configurationFile={_log_config()}"]
+    command = jvm.launch(settings, java, "kafka", "", classpath, flags, tool).command
+    name = name_of(settings, node)
+    with logs.log_file(settings.home, name).open("ab") as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+    if await process.wait():
+        reason = "\n".join(logs.telling_lines(logs.log_file(settings.home, name)))
+        raise OperatorError(f"Kafka's data folder could not be created:\n{reason}")
+
+
+def _cluster_id(settings: Settings) -> str:
+    """One id for all nodes, and their number: data of a cluster of one cannot become one of three."""
+    file = settings.home / "kafka" / "cluster.json"
+    if file.exists():
+        cluster = orjson.loads(file.read_bytes())
+        if cluster["brokers"] != settings.kafka_brokers:
+            raise OperatorError(
+                f"The Kafka data in {file.parent} are of {cluster['brokers']} broker(s), "
+                f"not {settings.kafka_brokers}.",
+                f"Keep to --brokers {cluster['brokers']}, set another TILL_HOME, or delete that folder.",
+            )
+        return str(cluster["id"])
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, orjson.dumps({"id": cluster_id, "brokers": settings.kafka_brokers}).decode())
+    return cluster_id
+
+
+async def _ready(settings: Settings, node: int) -> None:
+    """A record, acknowledged by all replicas and read back, by way of this node."""
+    here = settings.model_copy(update={"kafka_bootstrap": f"{HOST}:{_port(settings, node)}"})
+    try:
+        await _ensure_ready_topic(here, node)
+        sent = uuid.uuid4().bytes
+        if await _read_back(here, sent) != sent:
+            raise NotReady("another record was read than the one written")
+    except (KafkaError, OperatorError, OSError) as error:
+        raise NotReady(str(error)) from error
+
+
+async def _ensure_ready_topic(settings: Settings, node: int) -> None:
+    async with open_admin(settings, request_timeout_ms=5000) as admin:
+        cluster = await admin.describe_cluster()
+        if node not in {broker["node_id"] for broker in cluster["brokers"]}:
+            raise NotReady(f"node {node} has not joined the cluster")
+        if READY_TOPIC in await admin.list_topics():
+            return
+        config = {"retention.ms": "60000", "segment.bytes": str(1024**2)}
+        topic = NewTopic(READY_TOPIC, 1, settings.kafka_brokers, topic_configs=config)
+        answer = await admin.create_topics([topic])
+        for _, code, message in answer.topic_errors:
+            if code and for_code(code) is not TopicAlreadyExistsError:
+                raise NotReady(message)
+
+
+async def _read_back(settings: Settings, value: bytes) -> bytes:
+    options = client_options(settings)
+    async with AIOKafkaProducer(**options, acks="all", request_timeout_ms=5000) as producer:
+        written = await producer.send_and_wait(READY_TOPIC, value)
+    async with AIOKafkaConsumer(**options, request_timeout_ms=5000) as consumer:
+        partition = TopicPartition(READY_TOPIC, 0)
+        consumer.assign([partition])
+        consumer.seek(partition, written.offset)
+        record = await consumer.getone(partition)
+    return bytes(record.value)
+
+
+def _data(settings: Settings, node: int) -> Path:
+    return settings.home / "kafka" / str(node)
+
+
+def _log_config() -> Path:
+    return Path(str(resources.files("infra.local").joinpath("log4j2.properties")))
+
+
+def _version(classpath: Sequence[Path]) -> str:
+    [server] = [jar.stem for jar in classpath if jar.name.startswith("kafka_")]
+    return server.rpartition("-")[2]

@@ -1,0 +1,72 @@
+"""Ports of this machine: whether those of the settings are free, and some that are."""
+
+import random
+import socket
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+import psutil
+
+from infra.local.server import Server
+from shared.errors import OperatorError
+from shared.settings import HOST
+
+# Below the range from which systems take the local ports of outgoing connections (Linux 32768, others 49152):
+# a port found free here is not lent to a client before its server binds it.
+LOWEST, HIGHEST = 15_000, 32_000
+
+
+def require_free(servers: Iterable[Server]) -> None:
+    for server in servers:
+        for setting, port in server.ports.items():
+            if not _is_free(port):
+                raise OperatorError(
+                    f"Port {port} for {server.name} is in use{_by_whom(port)}.",
+                    f"Stop what uses it, or choose another port with {setting}.",
+                )
+
+
+def free_ports(count: int) -> list[int]:
+    """Consecutive ones, from a random place: two runs at once are unlikely to meet."""
+    for _ in range(1000):
+        first = random.randrange(LOWEST, HIGHEST - count)
+        ports = list(range(first, first + count))
+        with ExitStack() as bound:
+            try:
+                for port in ports:
+                    _bind(bound.enter_context(socket.socket()), port)
+            except OSError:
+                continue
+            return ports
+    raise OperatorError(f"No {count} free ports in a row were found between {LOWEST} and {HIGHEST}.")
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        client.settimeout(0.5)
+        return client.connect_ex((HOST, port)) == 0
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as candidate:
+        try:
+            _bind(candidate, port)
+        except OSError:
+            return False
+    return not is_open(port)  # some systems let two listeners bind, one of them to all addresses
+
+
+def _bind(candidate: socket.socket, port: int) -> None:
+    # As the servers do: connections of a server that was killed may linger without holding the port.
+    candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    candidate.bind((HOST, port))
+
+
+def _by_whom(port: int) -> str:
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.pid:
+                return f" by {psutil.Process(connection.pid).name()} (process {connection.pid})"
+    except psutil.Error:
+        pass  # other users' processes may not be looked at
+    return ""

@@ -1,0 +1,147 @@
+"""Detached processes and their run files. A process is its pid and when it was born, never its pid alone."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import psutil
+
+from infra.local import logs
+from infra.local.home import run_folder, write_whole
+from infra.local.server import Launch, Server
+
+GRACE = 10.0
+# The first stop after an installation also writes a class archive (see jvm.py).
+GRACE_TO_KEEP = 45.0
+
+# Children of this very process have to be waited for, or they stay as zombies for as long as it lives.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Process:
+    name: str
+    pid: int
+    born: float
+    since: str
+    version: str
+    address: str
+    ports: dict[str, int]
+    depends_on: list[str]
+    stop_signal: int
+    keeps: dict[str, str]
+
+    def is_alive(self) -> bool:
+        if child := _children.get(self.pid):
+            child.poll()
+        try:
+            return abs(_born(process := psutil.Process(self.pid)) - self.born) < 0.05 and (
+                process.status() != psutil.STATUS_ZOMBIE
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    def memory(self) -> int:
+        """Resident bytes of the process and all below it. Pages they share count for each: an upper bound."""
+        return sum(_resident(process) for process in self._family())
+
+    async def stop(self) -> bool:
+        """By its signal; by force when it takes too long. False if it was not there any more."""
+        if not self.is_alive():
+            return False
+        family = self._family()
+        # A process that is paused would not hear anything else.
+        for sign in (signal.Signals(self.stop_signal), signal.SIGCONT):
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, sign)
+        try:
+            async with asyncio.timeout(GRACE_TO_KEEP if self.keeps else GRACE):
+                await self._ended()
+        except TimeoutError:
+            for process in [*self._family(), *family]:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            await self._ended()
+        else:
+            self._keep()
+        return True
+
+    async def _ended(self) -> None:
+        while self.is_alive():
+            await asyncio.sleep(0.02)
+
+    def _keep(self) -> None:
+        for written, place in self.keeps.items():
+            with suppress(FileNotFoundError):
+                Path(written).replace(place)
+
+    def _family(self) -> list[psutil.Process]:
+        if not self.is_alive():
+            return []
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.pid)
+            return [process, *process.children(recursive=True)]
+        return []
+
+
+def spawn(home: Path, server: Server, launch: Launch) -> Process:
+    """Start it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it."""
+    with logs.begin(home, server.name).open("ab") as log:
+        child = subprocess.Popen(
+            launch.command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=launch.cwd or logs.log_folder(home),
+            env=os.environ | dict(launch.env),
+            start_new_session=True,
+        )
+    _children[child.pid] = child
+    process = Process(
+        name=server.name,
+        pid=child.pid,
+        born=_born(psutil.Process(child.pid)),
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=launch.version,
+        address=server.address,
+        ports=dict(server.ports),
+        depends_on=list(server.depends_on),
+        stop_signal=server.stop_signal,
+        keeps=dict(launch.keeps),
+    )
+    write_whole(_run_file(home, server.name), orjson.dumps(asdict(process), option=orjson.OPT_INDENT_2).decode())
+    return process
+
+
+def recorded(home: Path) -> Iterator[Process]:
+    """What the run files tell, alive or not. One that cannot be read tells nothing."""
+    for file in sorted(run_folder(home).glob("*.json")):
+        with suppress(orjson.JSONDecodeError, TypeError):
+            yield Process(**orjson.loads(file.read_bytes()))
+
+
+def forget(home: Path, name: str) -> None:
+    _run_file(home, name).unlink(missing_ok=True)
+
+
+
+def _run_file(home: Path, name: str) -> Path:
+    return run_folder(home) / f"{name}.json"
+
+
+def _born(process: psutil.Process) -> float:
+    """Seconds after the machine booted: unlike the time of day, it does not move when the clock is set."""
+    return process.create_time() - psutil.boot_time()
+
+
+def _resident(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return int(process.memory_info().rss)
+    return 0

@@ -1,0 +1,84 @@
+"""The schema registry: Apicurio, with the Confluent API, its schemas in the local PostgreSQL."""
+
+import asyncio
+from functools import partial
+
+import httpx
+
+from infra.jars import registry_home
+from infra.java import find_java
+from infra.local import jvm, postgres
+from infra.local.server import Launch, NotReady, Server
+from shared.settings import HOST, Settings
+
+NAME = "registry"
+COMPATIBILITY = "FULL_TRANSITIVE"
+READY_SUBJECT = "_till.ready"
+READY_SCHEMA = '{"type":"string"}'
+
+
+def server(settings: Settings) -> Server:
+    return Server(
+        name=NAME,
+        address=settings.registry_url,
+        ports={"TILL_REGISTRY_PORT": settings.registry_port},
+        prepare=partial(_prepare, settings),
+        ready=partial(_ready, settings),
+        depends_on=(postgres.NAME,),
+    )
+
+
+async def _prepare(settings: Settings) -> Launch:
+    java, folder = await asyncio.gather(
+        asyncio.to_thread(find_java, settings), asyncio.to_thread(registry_home, settings)
+    )
+    [runner] = folder.glob("apicurio-registry-app-*-runner.jar")
+    properties = {
+        "quarkus.http.host": HOST,
+        "quarkus.http.port": settings.registry_port,
+        "quarkus.http.access-log.enabled": "false",
+        "quarkus.log.console.format": "%d{yyyy-MM-dd HH:mm:ss.SSS} %-5p %c{1}: %s%e%n",
+        "apicurio.storage.kind": "sql",
+        "apicurio.storage.sql.kind": "postgresql",
+        "apicurio.datasource.url": f"jdbc:postgresql://{HOST}:{settings.postgres_port}/registry",
+        "apicurio.datasource.username": postgres.ROLE,
+        "apicurio.datasource.jdbc.initial-size": 1,
+        "apicurio.datasource.jdbc.min-size": 1,
+        "apicurio.datasource.jdbc.max-size": 5,
+    }
+    return jvm.launch(
+        settings,
+        java,
+        NAME,
+        runner.name.removeprefix("apicurio-registry-app-").removesuffix("-runner.jar"),
+        [runner],
+        # Rarely asked and never busy, so it stays with the fast compiler.
+        [f"-Xmx{settings.registry_heap}", *jvm.SHORT_LIVED, *(f"-D{k}={v}" for k, v in properties.items())],
+        ["io.quarkus.runner.GeneratedMain"],
+        # Not on the command line, where every user of the machine could read it.
+        env={"APICURIO_DATASOURCE_PASSWORD": settings.database_password.get_secret_value()},
+    )
+
+
+async def _ready(settings: Settings) -> None:
+    """A schema registered and fetched, and the compatibility that the contract promises in force."""
+    async with httpx.AsyncClient(base_url=settings.registry_url, timeout=5) as http:
+        try:
+            await _ask(http, "PUT", "/config", {"compatibility": COMPATIBILITY})
+            registered = await _ask(
+                http, "POST", f"/subjects/{READY_SUBJECT}/versions", {"schema": READY_SCHEMA}
+            )
+            fetched = await _ask(http, "GET", f"/schemas/ids/{registered['id']}")
+        except httpx.HTTPError as error:
+            raise NotReady(str(error) or type(error).__name__) from error
+    if fetched["schema"] != READY_SCHEMA:
+        raise NotReady("another schema was read than the one written")
+
+
+async def _ask(
+    http: httpx.AsyncClient, method: str, path: str, body: dict[str, str] | None = None
+) -> dict[str, str]:
+    answer = await http.request(method, path, json=body)
+    answer.raise_for_status()
+    document: dict[str, str] = answer.json()
+    return document

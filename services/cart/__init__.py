@@ -1,0 +1,1 @@
+"""Carts: one stream each, from the first item to the till."""

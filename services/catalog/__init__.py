@@ -1,0 +1,1 @@
+"""Products, their prices and their stock: one stream a SKU."""

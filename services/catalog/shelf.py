@@ -1,0 +1,35 @@
+"""The pieces of one product: available + reserved + sold = supplied, by construction."""
+
+from typing import NamedTuple
+
+from services.catalog.reservations import NO_RESERVATIONS, Reservations
+
+
+class Shelf(NamedTuple):
+    supplied: int
+    reserved: int
+    sold: int
+    orders: Reservations
+
+    @property
+    def available(self) -> int:
+        return self.supplied - self.reserved - self.sold
+
+    @property
+    def on_hand(self) -> int:
+        return self.supplied - self.sold
+
+    def supply(self, delta: int) -> "Shelf":
+        return Shelf(self.supplied + delta, self.reserved, self.sold, self.orders)
+
+    def reserve(self, order_id: str, pieces: int) -> "Shelf":
+        return Shelf(self.supplied, self.reserved + pieces, self.sold, self.orders.note(order_id, pieces))
+
+    def release(self, order_id: str, pieces: int) -> "Shelf":
+        return Shelf(self.supplied, self.reserved - pieces, self.sold, self.orders.note(order_id, 0))
+
+    def sell(self, order_id: str, pieces: int) -> "Shelf":
+        return Shelf(self.supplied, self.reserved - pieces, self.sold + pieces, self.orders.note(order_id, 0))
+
+
+BARE = Shelf(supplied=0, reserved=0, sold=0, orders=NO_RESERVATIONS)

@@ -1,0 +1,34 @@
+"""The catalog service, put together."""
+
+from collections.abc import Sequence
+
+from services.catalog import decider, product
+from services.catalog.api import STATUSES, router
+from services.catalog.events import Event
+from services.catalog.views import PRODUCTS
+from shared.decider import Announcement, Decider
+from shared.service import Projection, Service
+
+PRODUCT_TOPIC = "catalog.products"
+
+
+def _announce(stock: decider.Stock, version: int, events: Sequence[Event]) -> list[Announcement]:
+    latest = product.announce(stock, version, events)
+    return [Announcement(PRODUCT_TOPIC, latest.sku, latest)] if latest else []
+
+
+CATALOG = Service(
+    name="catalog",
+    decider=Decider(
+        category="stock",
+        topic="stock.events",
+        initial=decider.initial,
+        decide=decider.decide,
+        evolve=decider.evolve,
+        announce=_announce,
+    ),
+    router=router,
+    statuses=STATUSES,
+    projections=[Projection("products", ["stock.events"], PRODUCTS.apply)],
+    documents={PRODUCT_TOPIC: product.Product},
+)

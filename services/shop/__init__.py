@@ -1,0 +1,1 @@
+"""The shop: all services in one process, behind one port."""

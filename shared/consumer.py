@@ -1,0 +1,239 @@
+"""Reads topics and applies them, its offsets stored in the transaction of what they caused: once, whatever dies."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.abc import ConsumerRebalanceListener
+from aiokafka.errors import KafkaError
+
+from shared.codec import Undecodable
+from shared.crashpoints import crashpoint
+from shared.database import AWAY, Connection, Pool
+from shared.deadletters import dead_letter
+from shared.envelope import Message
+from shared.kafka import client_options
+from shared.registry import RegistryUnavailable, SchemaMemory
+from shared.settings import Settings
+from shared.store import Write, execute
+
+log = logging.getLogger(__name__)
+
+BATCH = 1_000
+POLL_MS = 500
+RETRY_SECONDS = 1.0
+
+# The world around us, not the message: wait and try again.
+TRANSIENT = (*AWAY, RegistryUnavailable, KafkaError, asyncpg.TransactionRollbackError)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message that could be read. `data` is the decoded record: its fields, or the event where it is our own."""
+
+    type: str
+    stream_id: str
+    version: int
+    data: Any
+    event_id: str
+    time: datetime
+    correlation_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
+Apply = Callable[[Connection, Sequence[Incoming]], Awaitable[None]]
+
+
+class Fenced(Exception):
+    """Another consumer has moved this partition on since we read it; what we did was rolled back."""
+
+
+class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has no types
+    """`apply` runs inside the transaction. It may see a message twice (a relay died): let versions decide."""
+
+    def __init__(
+        self,
+        service: str,
+        name: str,
+        topics: Sequence[str],
+        apply: Apply,
+        memory: SchemaMemory,
+        pool: Pool,
+        settings: Settings,
+    ) -> None:
+        self.name = f"{service}.{name}"
+        self.topics = topics
+        self._service = service
+        self._apply = apply
+        self._memory = memory
+        self._pool = pool
+        self._settings = settings
+        self._kafka: AIOKafkaConsumer | None = None
+        self._next: dict[TopicPartition, int] = {}
+
+    async def run(self) -> None:
+        """Until cancelled; whatever is away is waited for."""
+        while True:
+            try:
+                async with self._consumer() as kafka:
+                    while True:
+                        for partition, records in (await kafka.getmany(timeout_ms=POLL_MS, max_records=BATCH)).items():
+                            await self._advance(kafka, partition, records)
+            except TRANSIENT as error:
+                log.warning(
+                    "consumer interrupted, it tries again",
+                    extra={"consumer": self.name, "error": repr(error)},
+                )
+                await asyncio.sleep(RETRY_SECONDS)
+
+    @asynccontextmanager
+    async def _consumer(self) -> AsyncIterator[AIOKafkaConsumer]:
+        kafka = AIOKafkaConsumer(
+            **client_options(self._settings),
+            group_id=self.name,
+            client_id=self.name,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+        )
+        self._kafka = kafka
+        kafka.subscribe(list(self.topics), listener=self)
+        await kafka.start()
+        try:
+            yield kafka
+        finally:
+            await kafka.stop()
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        for partition in revoked:
+            self._next.pop(partition, None)
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        for partition in assigned:
+            await self._seek_to_stored(partition)
+
+    async def _seek_to_stored(self, partition: TopicPartition) -> None:
+        """Our database knows how far we are; Kafka's own group offsets are not used."""
+        await self._pool.execute(
+            "INSERT INTO offsets (consumer, topic, partition, next_offset) VALUES ($1, $2, $3, 0)"
+            " ON CONFLICT DO NOTHING",
+            self.name,
+            *partition,
+        )
+        self._next[partition] = await self._pool.fetchval(
+            "SELECT next_offset FROM offsets WHERE consumer = $1 AND topic = $2 AND partition = $3",
+            self.name,
+            *partition,
+        )
+        if self._kafka and partition in self._kafka.assignment():
+            self._kafka.seek(partition, self._next[partition])
+
+    async def _advance(self, kafka: AIOKafkaConsumer, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        try:
+            await self._apply_all(partition, records)
+        except Fenced:
+            log.warning(
+                "fenced: another consumer has this partition",
+                extra={"consumer": self.name, "partition": partition},
+            )
+            await self._seek_to_stored(partition)
+        except TRANSIENT:
+            # Nothing was applied. Back to where the database says we are, or these records would be passed over.
+            if partition in kafka.assignment() and partition in self._next:
+                kafka.seek(partition, self._next[partition])
+            raise
+
+    async def _apply_all(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        try:
+            await self._transact(partition, records, self._apply)
+        except (Fenced, *TRANSIENT):
+            raise
+        except Exception:  # one of them is poison: find it, set it aside, go on with the others
+            for record in records:
+                try:
+                    await self._transact(partition, [record], self._apply)
+                except (Fenced, *TRANSIENT):
+                    raise
+                except Exception as error:  # whatever it is, it is kept with the message
+                    await self._transact(partition, [record], None, poison=error)
+
+    async def _transact(
+        self,
+        partition: TopicPartition,
+        records: list[ConsumerRecord],
+        apply: Apply | None,
+        poison: Exception | None = None,
+    ) -> None:
+        readable, dead = await self._read(records, poison)
+        expected, reached = self._next.get(partition, -1), records[-1].offset + 1
+        async with self._pool.acquire() as connection, connection.transaction():
+            # First, for it also locks the row: two consumers that both believe to own the partition take turns.
+            moved = await connection.execute(
+                "UPDATE offsets SET next_offset = $4"
+                " WHERE consumer = $1 AND topic = $2 AND partition = $3 AND next_offset = $5",
+                self.name,
+                *partition,
+                reached,
+                expected,
+            )
+            if moved != "UPDATE 1":
+                raise Fenced
+            if readable and apply:
+                await apply(connection, readable)
+            if dead:
+                await execute(connection, [Write(messages=dead)])
+            # Handled, not committed: after a death here neither the effect nor the offset exists. It is read again.
+            crashpoint("handled, not committed")
+        self._next[partition] = reached
+
+    async def _read(
+        self, records: list[ConsumerRecord], poison: Exception | None
+    ) -> tuple[list[Incoming], list[Message]]:
+        readable, dead = [], []
+        for record in records:
+            try:
+                if poison:
+                    raise poison
+                readable.append(await self._incoming(record))
+            except TRANSIENT:
+                raise
+            except Exception as error:  # unreadable for whatever reason: kept, with the reason
+                log.error(
+                    "dead letter",
+                    extra={
+                        "consumer": self.name,
+                        "topic": record.topic,
+                        "offset": record.offset,
+                        "error": repr(error),
+                    },
+                )
+                dead.append(dead_letter(self._service, self.name, record, error))
+        return readable, dead
+
+    async def _incoming(self, record: ConsumerRecord) -> Incoming:
+        if record.value is None:
+            raise Undecodable("the message has no value")
+        data = await self._memory.decode(record.value)
+        headers = dict(record.headers)
+        try:
+            return Incoming(
+                type=headers["ce_type"].decode(),
+                stream_id=headers["ce_subject"].decode(),
+                version=int(headers["ce_streamversion"]),
+                data=data,
+                event_id=headers["ce_id"].decode(),
+                time=datetime.fromisoformat(headers["ce_time"].decode()).astimezone(UTC),
+                correlation_id=headers["ce_correlationid"].decode(),
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+            )
+        except KeyError as missing:
+            raise Undecodable(f"the header {missing} is missing") from missing

@@ -1,0 +1,39 @@
+"""Connections of a service: a pool whose search_path is the service's own PostgreSQL schema."""
+
+from typing import TypeAlias
+
+import asyncpg
+
+from shared.errors import OperatorError
+from shared.settings import Settings
+
+# asyncpg's stubs are generic where its classes are not.
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+
+# What is raised when the server is away, as opposed to when a statement is wrong.
+AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    OSError,
+    TimeoutError,
+)
+
+
+async def open_pool(settings: Settings, service: str, size: int | None = None) -> Pool:
+    try:
+        return await asyncpg.create_pool(
+            settings.database_url.get_secret_value(),
+            min_size=1,
+            max_size=size or settings.database_pool_size,
+            command_timeout=30,
+            server_settings={"search_path": service, "application_name": f"till {service}"},
+        )
+    except (*AWAY, asyncpg.InvalidPasswordError, asyncpg.InvalidCatalogNameError) as error:
+        raise OperatorError(
+            f"PostgreSQL does not answer: {error}", "Start it with: till up. Or set TILL_DATABASE_URL."
+        ) from error

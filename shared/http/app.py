@@ -1,0 +1,69 @@
+"""The FastAPI application of a process: problems, body limit, tokens, health and metrics around the routers."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from fastapi import APIRouter, FastAPI, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.http import problems
+from shared.http.auth import Tokens
+from shared.http.problems import Problem, Statuses
+from shared.settings import Settings
+
+Readiness = Callable[[], Awaitable[dict[str, str]]]
+"""What the process needs and lacks right now: name -> reason. Empty is ready."""
+
+
+def create_app(
+    settings: Settings, title: str, routers: Sequence[APIRouter], statuses: Statuses, readiness: Readiness
+) -> FastAPI:
+    app = FastAPI(title=title, description="Every fact is an event, appended once, never changed.", version="1")
+    app.state.settings = settings
+    app.state.tokens = Tokens(settings)
+    app.state.statuses = statuses
+    problems.install(app)
+    app.add_middleware(BodyLimit, limit=settings.body_limit)
+    for router in routers:
+        app.include_router(router)
+
+    @app.get("/healthz", tags=["process"], summary="Is the process alive?")
+    async def healthz() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @app.get("/readyz", tags=["process"], summary="Has it all it needs?")
+    async def readyz() -> Response:
+        if lacking := await readiness():
+            detail = "; ".join(f"{part}: {reason}" for part, reason in lacking.items())
+            return Problem(503, "not-ready", detail, problems.RETRY_AFTER).response()
+        return Response(b'{"status":"ready"}', media_type="application/json")
+
+    return app
+
+
+class BodyLimit:
+    """Refuses a body that is too large before it is read into memory, declared or not."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        too_large = Problem(413, "body-too-large", f"The body may have at most {self._limit} bytes.")
+        for name, value in scope["headers"]:
+            if name == b"content-length" and (not value.isdigit() or int(value) > self._limit):
+                await too_large.response()(scope, receive, send)
+                return
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._limit:
+                raise too_large
+            return message
+
+        await self._app(scope, limited, send)

@@ -1,0 +1,186 @@
+"""One request as a service sees it: who, with which preconditions, and how its answer is given (once)."""
+
+import asyncio
+import hashlib
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Depends, Request, Response
+from uuid_utils import uuid7
+
+from shared.envelope import Context, pack_headers, unpack_headers
+from shared.errors import Refused
+from shared.handler import CommandHandler, Handled
+from shared.handler import Request as KeyedRequest
+from shared.http.auth import Principal, Role, Tokens
+from shared.http.problems import Problem, of_refusal
+from shared.logs import correlation
+from shared.store import StoredAnswer
+
+POSITION = re.compile(r"([a-z]+:[\x21-\x7e]{1,200})@(\d{1,9})")
+ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+CORRELATION = re.compile(r"[\x21-\x7e]{1,64}")
+POLL_SECONDS = 0.005
+
+Render = Callable[[Handled[Any, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a stream: `cart:0190…@7`. Opaque to clients; a view has reached it when it shows that version."""
+
+    stream_id: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.stream_id}@{self.version}"
+
+
+@dataclass(slots=True)
+class Read:
+    """A request that changes nothing. Who asks is for the route to say."""
+
+    request: Request
+    min_position: Position | None
+
+    async def wait_for(self, reached: Callable[[Position], Awaitable[bool]]) -> None:
+        """Hold the read until its view shows what Min-Position names."""
+        if not self.min_position:
+            return
+        deadline = time.monotonic() + self.request.app.state.settings.min_position_timeout
+        while not await reached(self.min_position):
+            if time.monotonic() > deadline:
+                raise Problem(504, "position-not-reached", f"The view has not reached {self.min_position} in time.")
+            await asyncio.sleep(POLL_SECONDS)
+
+
+@dataclass(slots=True)
+class Call(Read):
+    principal: Principal
+    context: Context
+    key: str | None
+    expected: int | None
+
+    async def perform(
+        self,
+        handler: CommandHandler[Any, Any, Any],
+        stream_id: str,
+        command: Any,
+        render: Render,
+        status: int = 200,
+        location: str | None = None,
+    ) -> Response:
+        """Run the command and answer with `render`. With an Idempotency-Key, the answer is stored with the events."""
+
+        def answer(outcome: Handled[Any, Any] | Refused) -> tuple[int, bytes, bytes]:
+            if isinstance(outcome, Refused):
+                problem = of_refusal(outcome, self.request.app.state.statuses)
+                return (
+                    problem.status,
+                    pack_headers([("content-type", b"application/problem+json")]),
+                    problem.body(),
+                )
+            return status, pack_headers(_headers(outcome, location)), orjson.dumps(render(outcome))
+
+        keyed = KeyedRequest(self.key, await self._digest(), answer) if self.key else None
+        outcome = await handler.handle(stream_id, command, self.context, expected=self.expected, request=keyed)
+        if isinstance(outcome, StoredAnswer):
+            response = _respond(outcome.status, unpack_headers(outcome.headers), outcome.body)
+            response.headers["Idempotency-Replayed"] = "true"
+            return response
+        return _respond(status, _headers(outcome, location), orjson.dumps(render(outcome)))
+
+    async def _digest(self) -> bytes:
+        request = self.request
+        target = f"{request.method} {request.url.path}\n".encode()
+        return hashlib.sha256(target + await request.body()).digest()
+
+
+def _respond(status: int, headers: list[tuple[str, bytes]], body: bytes) -> Response:
+    response = Response(body, status)
+    response.raw_headers.extend((name.encode(), value) for name, value in headers)
+    return response
+
+
+def _headers(handled: Handled[Any, Any], location: str | None) -> list[tuple[str, bytes]]:
+    headers = [
+        ("content-type", b"application/json"),
+        ("etag", b'"%d"' % handled.version),
+        ("event-position", f"{handled.stream_id}@{handled.version}".encode()),
+    ]
+    return [*headers, ("location", location.encode())] if location else headers
+
+
+def answer_read(handled: Handled[Any, Any], body: Any) -> Response:
+    return _respond(200, _headers(handled, None), orjson.dumps(body))
+
+
+def answer_list(body: Any) -> Response:
+    return _respond(200, [("content-type", b"application/json")], orjson.dumps(body))
+
+
+async def _call(request: Request) -> Call:
+    """One dependency for all of it, reading the headers itself: five of FastAPI's own cost more than the append."""
+    headers = request.headers
+    tokens: Tokens = request.app.state.tokens
+    principal = await tokens.principal(headers.get("authorization"))
+    request_id = str(uuid7())
+    asked = headers.get("x-correlation-id", "")
+    correlation_id = asked if CORRELATION.fullmatch(asked) else request_id
+    traceparent = headers.get("traceparent", "")
+    if not TRACEPARENT.fullmatch(traceparent):
+        traceparent = f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
+    correlation.set(correlation_id)
+    return Call(
+        request,
+        _position(headers.get("min-position")),
+        principal,
+        Context(principal.subject, correlation_id, request_id, traceparent),
+        _key(headers.get("idempotency-key")),
+        _expected(headers.get("if-match")),
+    )
+
+
+async def _read(request: Request) -> Read:
+    return Read(request, _position(request.headers.get("min-position")))
+
+
+def _key(header: str | None) -> str | None:
+    if header is not None and not 1 <= len(header) <= 200:
+        raise Problem(400, "idempotency-key-invalid", "An Idempotency-Key has 1 to 200 characters.")
+    return header
+
+
+def _expected(header: str | None) -> int | None:
+    if header is None or header == "*":
+        return None
+    if not (etag := ETAG.fullmatch(header)):
+        raise Problem(400, "if-match-invalid", 'If-Match takes one ETag as it was answered, such as "7".')
+    return int(etag[1])
+
+
+def _position(header: str | None) -> Position | None:
+    if header is None:
+        return None
+    if not (position := POSITION.fullmatch(header)):
+        raise Problem(400, "min-position-invalid", "Min-Position takes an Event-Position as it was answered.")
+    return Position(position[1], int(position[2]))
+
+
+def requires(*roles: Role) -> Any:
+    async def check(call: Annotated[Call, Depends(_call)]) -> Call:
+        call.principal.require(*roles)
+        return call
+
+    return check
+
+
+Reading = Annotated[Read, Depends(_read)]
+Authenticated = Annotated[Call, Depends(_call)]
+Operator = Annotated[Call, Depends(requires("operator"))]

@@ -1,0 +1,117 @@
+"""Errors as application/problem+json (RFC 9457): every kind has a stable type, and none shows a stack trace."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from shared.errors import OperatorError, Refused
+from shared.handler import Contended, KeyReused, StaleVersion
+from shared.store import Unavailable
+
+log = logging.getLogger(__name__)
+
+TYPE = "urn:till:problem:"
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+class Problem(Exception):
+    def __init__(self, status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers or {}
+        self.more = more
+
+    def response(self) -> Response:
+        return Response(self.body(), self.status, self.headers, "application/problem+json")
+
+    def body(self) -> bytes:
+        title = self.code.replace("-", " ").capitalize()
+        document = {"type": TYPE + self.code, "title": title, "status": self.status, "detail": self.detail}
+        return orjson.dumps(document | self.more)
+
+
+Statuses = Mapping[str, int]
+"""Of the refusals that are not 409, by code."""
+
+
+def of_refusal(refused: Refused, statuses: Statuses) -> Problem:
+    return Problem(statuses.get(refused.code, 409), refused.code, refused.message)
+
+
+def unauthenticated(detail: str) -> Problem:
+    return Problem(401, "unauthenticated", detail, {"WWW-Authenticate": "Bearer"})
+
+
+def _of(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case StaleVersion():
+            return Problem(412, "version-stale", f"It has changed since you read it. {error}", version=error.version)
+        case KeyReused():
+            return Problem(422, "idempotency-key-reused", str(error))
+        case Contended():
+            return Problem(503, "contended", "Too many at once; nothing was written. Try again.", RETRY_AFTER)
+        case Unavailable() | OperatorError():
+            return Problem(503, "unavailable", "A part of the shop is down; try again shortly.", RETRY_AFTER)
+        case RequestValidationError():
+            return _of_validation(error)
+        case HTTPException():
+            codes = {404: "not-found", 405: "method-not-allowed"}
+            return Problem(
+                error.status_code,
+                codes.get(error.status_code, "http"),
+                str(error.detail),
+                dict(error.headers or {}),
+            )
+    return Problem(500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _of_validation(error: RequestValidationError) -> Problem:
+    found = error.errors()
+    if any(e["type"] == "json_invalid" for e in found):
+        return Problem(400, "json-invalid", "The body is not valid JSON.")
+    errors = [{"where": "/".join(map(str, e["loc"])), "what": e["msg"]} for e in found]
+    return Problem(
+        422,
+        "invalid",
+        "The request is not valid: " + "; ".join(f"{e['where']}: {e['what']}" for e in errors),
+        errors=errors,
+    )
+
+
+async def _respond(_request: Request, error: Exception) -> Response:
+    return _of(error).response()
+
+
+async def _respond_to_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return of_refusal(error, request.app.state.statuses).response()
+
+
+async def _respond_to_bug(request: Request, error: Exception) -> Response:
+    log.error("unhandled", exc_info=error, extra={"path": request.url.path})
+    return _of(error).response()
+
+
+def install(app: FastAPI) -> None:
+    for kind in (
+        Problem,
+        StaleVersion,
+        KeyReused,
+        Contended,
+        Unavailable,
+        OperatorError,
+        RequestValidationError,
+        HTTPException,
+    ):
+        app.add_exception_handler(kind, _respond)
+    app.add_exception_handler(Refused, _respond_to_refusal)
+    app.add_exception_handler(Exception, _respond_to_bug)

@@ -1,0 +1,119 @@
+"""Runs services as a process: HTTP, relay, consumers and deadlines, together or apart, until told to stop."""
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Literal, get_args
+
+import uvicorn
+import uvloop
+from fastapi import APIRouter
+
+from shared import crashpoints, logs
+from shared.database import AWAY
+from shared.errors import OperatorError
+from shared.http.app import Readiness, create_app
+from shared.service import Runtime, Service, open_service
+from shared.settings import Settings
+
+log = logging.getLogger(__name__)
+
+Part = Literal["all", "api", "worker"]
+DRAIN_SECONDS = 3
+
+
+def main(
+    title: str,
+    services: Callable[[Settings], Sequence[Service]],
+    port: Callable[[Settings], int],
+    routers: Callable[[Settings], Sequence[APIRouter]] = lambda _: (),
+) -> None:
+    """`api` serves HTTP, `worker` runs relay, consumers and deadlines (and answers for its health), `all` does both."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("part", nargs="?", choices=get_args(Part), default="all")
+    parser.add_argument("--port", type=int, help="instead of the port of the settings")
+    arguments = parser.parse_args()
+    try:
+        settings = Settings.load()
+        logs.configure(settings)
+        crashpoints.arm(settings.crash_at)
+        uvloop.run(
+            _run(
+                title,
+                services(settings),
+                settings,
+                arguments.port or port(settings),
+                arguments.part,
+                routers(settings),
+            )
+        )
+    except OperatorError as error:
+        raise SystemExit(f"error: {error.message}\n  → {error.hint}") from error
+
+
+async def _run(
+    title: str,
+    services: Sequence[Service],
+    settings: Settings,
+    port: int,
+    part: Part,
+    routers: Sequence[APIRouter],
+) -> None:
+    async with AsyncExitStack() as stack:
+        runtimes = [await stack.enter_async_context(open_service(service, settings)) for service in services]
+        served = [*routers, *(r.service.router(r) for r in runtimes)] if part != "worker" else []
+        statuses = {code: status for service in services for code, status in service.statuses.items()}
+        app = create_app(settings, title, served, statuses, _readiness(runtimes))
+        async with asyncio.TaskGroup() as tasks:
+            background = tasks.create_task(_work(runtimes, part))
+            log.info("started", extra={"services": [s.name for s in services], "part": part, "port": port})
+            await _serve(app, settings, port)
+            # The server has answered all it accepted. What is committed is in the outbox: give it a moment to leave.
+            if part != "api":
+                await _drain(runtimes)
+            background.cancel()
+
+
+async def _work(runtimes: Sequence[Runtime], part: Part) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for runtime in runtimes:
+            for beside in runtime.beside_api:
+                tasks.create_task(beside)
+            if part != "api":
+                runtime.work(tasks)
+
+
+async def _serve(app: object, settings: Settings, port: int) -> None:
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        host=settings.shop_host,
+        port=port,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+    await uvicorn.Server(config).serve()
+
+
+async def _drain(runtimes: Sequence[Runtime]) -> None:
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await asyncio.gather(*(runtime.relay.drained() for runtime in runtimes))
+    except (TimeoutError, *AWAY):
+        log.warning("stopping with messages in the outbox; they leave at the next start")
+
+
+def _readiness(runtimes: Sequence[Runtime]) -> Readiness:
+    async def lacking() -> dict[str, str]:
+        reasons: dict[str, str] = {}
+        for runtime in runtimes:
+            try:
+                await runtime.pool.fetchval("SELECT 1")
+            except AWAY as away:
+                reasons[f"PostgreSQL ({runtime.service.name})"] = str(away) or type(away).__name__
+        return reasons
+
+    return lacking

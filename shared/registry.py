@@ -1,0 +1,154 @@
+"""The schema registry (Confluent API), and what a service remembers of it in its own database."""
+
+import json
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from fastavro.schema import parse_schema
+
+from shared.codec import Codec, Undecodable, schema_id_of
+from shared.database import Pool
+from shared.errors import OperatorError
+from shared.schemas import EventSchema, Schemas
+from shared.settings import Settings
+
+JSON = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+COMPATIBILITY = "FULL_TRANSITIVE"
+
+
+class RegistryUnavailable(OperatorError):
+    """No answer, or one that is not about the question."""
+
+
+class Registry:
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.registry_url
+        auth = (
+            httpx.BasicAuth(settings.registry_username, settings.registry_password.get_secret_value())
+            if settings.registry_username
+            else None
+        )
+        self._http = httpx.AsyncClient(base_url=self._url, auth=auth, headers=JSON, timeout=5)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def lookup(self, schema: EventSchema) -> int | None:
+        """The id under which the registry knows exactly this schema, if it does."""
+        answer = await self._call("POST", f"/subjects/{schema.subject}", {"schema": schema.text}, missing_ok=True)
+        return int(answer["id"]) if answer else None
+
+    async def register(self, schema: EventSchema) -> int:
+        answer = await self._call("POST", f"/subjects/{schema.subject}/versions", {"schema": schema.text})
+        return int(answer["id"])
+
+    async def require_compatibility(self) -> None:
+        await self._call("PUT", "/config", {"compatibility": COMPATIBILITY})
+
+    async def schema_text(self, schema_id: int) -> str | None:
+        answer = await self._call("GET", f"/schemas/ids/{schema_id}", missing_ok=True)
+        return str(answer["schema"]) if answer else None
+
+    async def _call(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> Any:
+        try:
+            answer = await self._http.request(method, path, json=body)
+        except httpx.HTTPError as error:
+            raise RegistryUnavailable(
+                f"The schema registry at {self._url} does not answer: {error!r}",
+                "Start it with: till up. Or set TILL_REGISTRY_URL.",
+            ) from error
+        if answer.status_code == httpx.codes.NOT_FOUND and missing_ok:
+            return None
+        if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY):
+            raise OperatorError(
+                f"The schema registry refuses {path}: {_reason(answer)}",
+                "A released schema changes only within FULL_TRANSITIVE; see docs/events.md.",
+            )
+        if answer.is_error:
+            raise RegistryUnavailable(f"The schema registry answered {answer.status_code}: {_reason(answer)}")
+        return answer.json()
+
+
+def _reason(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError):
+        return answer.text[:200]
+
+
+class SchemaMemory:
+    """Fills the codec: from the database where it can, from the registry where it must."""
+
+    def __init__(self, pool: Pool, registry: Registry, schemas: Schemas, codec: Codec) -> None:
+        self._pool = pool
+        self._registry = registry
+        self._schemas = schemas
+        self._codec = codec
+        self._event_types: dict[str, type] = {}
+
+    async def bind(self, topic: str, event_types: tuple[type, ...]) -> None:
+        """Find the id of every event we write. Without it nothing can be produced, so the service does not start."""
+        newest = {schema.type: schema for schema in self._schemas.of_topic(topic)}
+        for event_type in event_types:
+            schema = newest[event_type.__name__]
+            self._event_types[schema.record] = event_type
+            self._codec.bind(event_type, schema, await self._id_of(schema))
+        for row in await self._pool.fetch("SELECT id, schema_text FROM schemas"):
+            self._learn(row["id"], row["schema_text"])
+
+    async def decode(self, value: bytes) -> Any:
+        """As the codec does, and learns a schema id that is new here."""
+        if not self._codec.knows(schema_id := schema_id_of(value)):
+            text = await self._registry.schema_text(schema_id)
+            if text is None:
+                raise Undecodable(f"the registry knows no schema with id {schema_id}")
+            record = self._learn(schema_id, text)
+            await self._remember(schema_id, record, text)
+        return self._codec.decode(value)
+
+    async def _id_of(self, schema: EventSchema) -> int:
+        known = await self._pool.fetchval(
+            "SELECT id FROM schemas WHERE subject = $1 AND schema_text = $2", schema.subject, schema.text
+        )
+        if known is not None:
+            return int(known)
+        schema_id = await self._registry.lookup(schema)
+        if schema_id is None:
+            raise OperatorError(
+                f"The registry does not know {schema.record} version {schema.version} ({schema.subject}).",
+                "Register it with: till schemas push",
+            )
+        await self._remember(schema_id, schema.subject, schema.text)
+        return schema_id
+
+    async def _remember(self, schema_id: int, subject: str, text: str) -> None:
+        await self._pool.execute(
+            "INSERT INTO schemas (id, subject, schema_text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            schema_id,
+            subject,
+            text,
+        )
+
+    def _learn(self, schema_id: int, text: str) -> str:
+        definition = json.loads(text)
+        record = f"{definition['namespace']}.{definition['name']}"
+        writer = parse_schema(definition)
+        event_type = self._event_types.get(record)
+        reader = self._schemas.newest(record).parsed if record in self._schemas else None
+        self._codec.learn(schema_id, writer, record, reader, event_type)
+        return record
+
+
+async def push(registry: Registry, schemas: Schemas) -> dict[str, int]:
+    """Register every schema, oldest version first, under the strictest compatibility."""
+    await registry.require_compatibility()
+    return {
+        f"{schema.record}.v{schema.version}": await registry.register(schema)
+        for schema in sorted(schemas.all, key=lambda s: (s.record, s.version))
+    }

@@ -1,0 +1,98 @@
+"""What a service is made of, and how its parts live in a process: opened in order, stopped in the other."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter
+
+from shared.codec import Codec
+from shared.consumer import Apply, Consumer
+from shared.database import Pool, open_pool
+from shared.deadlines import DeadlineWorker
+from shared.decider import Decider
+from shared.handler import CommandHandler
+from shared.http.problems import Statuses
+from shared.migrations import migrate
+from shared.refill import refill_if_empty
+from shared.registry import Registry, SchemaMemory
+from shared.relay import Relay
+from shared.schemas import load_schemas
+from shared.settings import Settings
+from shared.snapshots import Snapshots
+from shared.store import EventStore
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A read model: the topics it follows, and how their messages change its tables."""
+
+    name: str
+    topics: Sequence[str]
+    apply: Apply
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service as declared by its `wiring.py`."""
+
+    name: str
+    decider: Decider[Any, Any, Any]
+    router: "Callable[[Runtime], APIRouter]"
+    statuses: Statuses = field(default_factory=dict)
+    """HTTP statuses of its refusals, where they are not 409."""
+    projections: Sequence[Projection] = ()
+    documents: dict[str, type] = field(default_factory=dict)
+    """By topic, what the decider announces beside its events."""
+
+    @property
+    def source(self) -> str:
+        return f"/till-roll/{self.name}"
+
+
+@dataclass
+class Runtime:
+    """An opened service."""
+
+    service: Service
+    settings: Settings
+    pool: Pool
+    store: EventStore
+    memory: SchemaMemory
+    handler: CommandHandler[Any, Any, Any]
+    relay: Relay
+    consumers: Sequence[Consumer]
+    beside_api: list[Coroutine[Any, Any, None]] = field(default_factory=list)
+    """What the router wants to run as long as it serves."""
+
+    def work(self, tasks: asyncio.TaskGroup) -> None:
+        """Everything that is not HTTP: may run in the API's process, or in one of its own."""
+        name = self.service.name
+        tasks.create_task(self.relay.run(), name=f"{name} relay")
+        for consumer in self.consumers:
+            tasks.create_task(consumer.run(), name=consumer.name)
+        if self.service.decider.deadlines:
+            tasks.create_task(DeadlineWorker(self.pool, self.handler).run(), name=f"{name} deadlines")
+
+
+@asynccontextmanager
+async def open_service(service: Service, settings: Settings) -> AsyncIterator[Runtime]:
+    await migrate(settings.database_url.get_secret_value(), service.name)
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(await open_pool(settings, service.name))
+        registry = await stack.enter_async_context(Registry(settings))
+        codec = Codec()
+        memory = SchemaMemory(pool, registry, load_schemas(), codec)
+        await memory.bind(service.decider.topic, service.decider.events)
+        for topic, document in service.documents.items():
+            await memory.bind(topic, (document,))
+        await refill_if_empty(pool, settings, service.name, service.decider.topic)
+        store = await stack.enter_async_context(EventStore(pool))
+        handler = CommandHandler(service.decider, store, codec, Snapshots(pool, service.decider), service.source)
+        stack.push_async_callback(handler.settled)
+        consumers = [
+            Consumer(service.name, p.name, p.topics, p.apply, memory, pool, settings) for p in service.projections
+        ]
+        yield Runtime(service, settings, pool, store, memory, handler, Relay(pool, settings, service.name), consumers)

@@ -1,0 +1,201 @@
+"""The event store: append under an optimistic lock with shared commits; load by stream, version, time, position."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Self
+
+import asyncpg
+
+from shared.crashpoints import crashpoint
+from shared.database import AWAY, Connection, Pool
+from shared.envelope import Message, Recorded
+
+
+class Conflict(Exception):
+    """Someone else appended first, or answered this Idempotency-Key first. Nothing was written; load and try again."""
+
+
+class Unavailable(Exception):
+    """The database is away. What was in flight may or may not be stored: only an Idempotency-Key tells."""
+
+
+class StoredAnswer(NamedTuple):
+    actor: str
+    key: str
+    request: bytes
+    status: int
+    headers: bytes
+    body: bytes
+    time: datetime
+
+
+@dataclass(slots=True)
+class Write:
+    """All that one decision changes, stored together or not at all."""
+
+    events: list[Recorded] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    answers: list[StoredAnswer] = field(default_factory=list)
+    deadlines: list[tuple[str, datetime]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.messages or self.answers or self.deadlines)
+
+
+# One statement is one round trip and one commit. Within a stream, positions follow versions: rows are
+# inserted in array order, and version n+1 cannot be inserted before n is committed.
+APPEND = """
+WITH event AS (
+    INSERT INTO events (stream_id, version, event_id, type, time,
+                        correlation_id, causation_id, actor, traceparent, value)
+    SELECT * FROM unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::timestamptz[],
+                         $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[])
+), message AS (
+    INSERT INTO outbox (topic, key, value, headers, time)
+    SELECT * FROM unnest($11::text[], $12::text[], $13::bytea[], $14::bytea[], $15::timestamptz[])
+), answer AS (
+    INSERT INTO answers (actor, key, request, status, headers, body, time)
+    SELECT * FROM unnest($16::text[], $17::text[], $18::bytea[], $19::smallint[], $20::bytea[], $21::bytea[],
+                         $22::timestamptz[])
+), deadline AS (
+    INSERT INTO deadlines (stream_id, due) SELECT * FROM unnest($23::text[], $24::timestamptz[])
+    ON CONFLICT (stream_id) DO UPDATE SET due = excluded.due
+)
+SELECT pg_notify('outbox_' || current_schema(), '')
+"""
+
+EVENT_COLUMNS = (
+    "stream_id, version, event_id::text, type, time, correlation_id, causation_id, actor, traceparent, value"
+)
+
+
+class EventStore:
+    """Open with `async with`. Appends of concurrent callers travel in one statement and share one fsync."""
+
+    def __init__(self, pool: Pool, *, group_size: int = 256) -> None:
+        self.pool = pool
+        self._group_size = group_size
+        self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
+        self._wake = asyncio.Event()
+        self._committer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._committer = asyncio.create_task(self._commit_groups(), name="group commit")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Whatever was accepted is committed before this returns."""
+        while self._waiting:
+            await asyncio.wait([future for _, future in self._waiting])
+        if self._committer:
+            self._committer.cancel()
+            await asyncio.gather(self._committer, return_exceptions=True)
+
+    async def append(self, write: Write) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((write, done))
+        self._wake.set()
+        await asyncio.shield(done)
+
+    async def _commit_groups(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                group = self._waiting[: self._group_size]
+                try:
+                    await self._commit_group(group)
+                finally:
+                    del self._waiting[: len(group)]
+
+    async def _commit_group(self, group: list[tuple[Write, asyncio.Future[None]]]) -> None:
+        try:
+            async with self.pool.acquire() as connection:
+                try:
+                    await execute(connection, [write for write, _ in group])
+                    errors: list[Exception | None] = [None] * len(group)
+                except asyncpg.UniqueViolationError:
+                    # One of them lost a race, and took the others down with it: each for itself.
+                    errors = [await self._commit_one(connection, write) for write, _ in group]
+        except AWAY as away:
+            errors = [Unavailable(f"PostgreSQL: {away!r}")] * len(group)
+        except Exception as unforeseen:  # it belongs to those who wait, and the committer lives on
+            errors = [unforeseen] * len(group)
+        # Durable from here on: the answer may be lost, the events cannot. The relay finds them in the outbox.
+        crashpoint("committed, not answered")
+        for (_, done), error in zip(group, errors, strict=True):
+            if done.done():
+                continue
+            if error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+    async def _commit_one(self, connection: Connection, write: Write) -> Exception | None:
+        try:
+            await execute(connection, [write])
+        except asyncpg.UniqueViolationError as lost:
+            return Conflict(lost.constraint_name)
+        return None
+
+    async def load(self, stream_id: str, after: int = 0, limit: int = 5000) -> list[bytes]:
+        """The values of a stream's next events: all that a fold needs."""
+        rows = await self.pool.fetch(
+            "SELECT value FROM events WHERE stream_id = $1 AND version > $2 ORDER BY version LIMIT $3",
+            stream_id,
+            after,
+            limit,
+        )
+        return [row[0] for row in rows]
+
+    async def history(
+        self, stream_id: str, *, version: int | None = None, at: datetime | None = None
+    ) -> list[Recorded]:
+        """A stream's events with their envelopes, up to a version or a moment."""
+        rows = await self.pool.fetch(
+            f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1"
+            " AND version <= coalesce($2, version) AND time <= coalesce($3, time) ORDER BY version",
+            stream_id,
+            version,
+            at,
+        )
+        return [Recorded(*row) for row in rows]
+
+    async def read(self, after: int = 0, chunk: int = 5000) -> AsyncIterator[tuple[int, Recorded]]:
+        """Every event by position, in chunks: memory stays flat."""
+        while True:
+            rows = await self.pool.fetch(
+                f"SELECT position, {EVENT_COLUMNS} FROM events WHERE position > $1 ORDER BY position LIMIT $2",
+                after,
+                chunk,
+            )
+            for row in rows:
+                yield row[0], Recorded(*row[1:])
+            if len(rows) < chunk:
+                return
+            after = rows[-1][0]
+
+    async def answer(self, actor: str, key: str) -> StoredAnswer | None:
+        row = await self.pool.fetchrow(
+            "SELECT actor, key, request, status, headers, body, time FROM answers WHERE actor = $1 AND key = $2",
+            actor,
+            key,
+        )
+        return StoredAnswer(*row) if row else None
+
+
+async def execute(connection: Connection, writes: Sequence[Write]) -> None:
+    """Store the writes in one statement; a transaction around it is the caller's affair."""
+    await connection.fetchval(
+        APPEND,
+        *columns([event for write in writes for event in write.events], 10),
+        *columns([message for write in writes for message in write.messages], 5),
+        *columns([answer for write in writes for answer in write.answers], 7),
+        *columns([deadline for write in writes for deadline in write.deadlines], 2),
+    )
+
+
+def columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * width

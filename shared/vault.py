@@ -1,0 +1,65 @@
+"""Personal data, sealed under a key of the customer before it enters an event. Without the key it is noise."""
+
+import base64
+import os
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from shared.database import Pool
+from shared.errors import OperatorError
+from shared.settings import Settings
+
+NONCE = 12
+
+
+class Vault:
+    """Keys live in the table `customer_keys`, each wrapped by the master key. Erasing one erases the person."""
+
+    def __init__(self, pool: Pool, settings: Settings) -> None:
+        self._pool = pool
+        try:
+            self._master = AESGCM(base64.urlsafe_b64decode(settings.master_key.get_secret_value()))
+        except ValueError as error:
+            raise OperatorError(
+                "TILL_MASTER_KEY is missing or is not 32 bytes in base64.",
+                "`till up` generates one; elsewhere set it, for example with: openssl rand -base64 32",
+            ) from error
+
+    async def seal(self, customer_id: str, text: str) -> str:
+        key = await self._key(customer_id) or await self._new_key(customer_id)
+        return base64.urlsafe_b64encode(_encrypt(AESGCM(key), text.encode(), customer_id)).decode()
+
+    async def unseal(self, customer_id: str, sealed: str) -> str | None:
+        """None once the person has been erased."""
+        key = await self._key(customer_id)
+        if key is None:
+            return None
+        try:
+            return _decrypt(AESGCM(key), base64.urlsafe_b64decode(sealed), customer_id).decode()
+        except InvalidTag:
+            return None  # sealed under a key that was erased since
+
+    async def _key(self, customer_id: str) -> bytes | None:
+        wrapped = await self._pool.fetchval("SELECT wrapped_key FROM customer_keys WHERE customer_id = $1", customer_id)
+        return _decrypt(self._master, wrapped, customer_id) if wrapped else None
+
+    async def _new_key(self, customer_id: str) -> bytes:
+        wrapped = _encrypt(self._master, AESGCM.generate_key(256), customer_id)
+        await self._pool.execute(
+            "INSERT INTO customer_keys (customer_id, wrapped_key) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            customer_id,
+            wrapped,
+        )
+        key = await self._key(customer_id)  # ours, or that of who was faster
+        assert key is not None
+        return key
+
+
+def _encrypt(cipher: AESGCM, data: bytes, bound_to: str) -> bytes:
+    nonce = os.urandom(NONCE)
+    return nonce + cipher.encrypt(nonce, data, bound_to.encode())
+
+
+def _decrypt(cipher: AESGCM, data: bytes, bound_to: str) -> bytes:
+    return cipher.decrypt(data[:NONCE], data[NONCE:], bound_to.encode())

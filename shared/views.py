@@ -1,0 +1,68 @@
+"""Read models: rows of a table, each folded from the events of one key. The fold is yours, the SQL is here."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Table
+from sqlalchemy.dialects import postgresql
+from sqlmodel import SQLModel
+
+from shared.consumer import Incoming
+from shared.database import Connection
+
+Row = TypeVar("Row", bound=SQLModel)
+
+
+class RowView(Generic[Row]):
+    """`change(row, message)` gives the row as it is after the message; None where there is nothing to show.
+
+    The table has a column `version`: that of the stream the row shows. By it a message that comes twice is known.
+    """
+
+    def __init__(
+        self,
+        table: type[Row],
+        key_of: Callable[[Incoming], str],
+        change: Callable[[Row | None, Incoming], Row | None],
+        notify: str = "",
+    ) -> None:
+        self._row = table
+        self._key_of = key_of
+        self._change = change
+        self._notify = notify
+        described: Table = table.__table__  # type: ignore[attr-defined]
+        dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+        names = [column.name for column in described.columns]
+        arrays = [f"${n}::{c.type.compile(dialect)}[]" for n, c in enumerate(described.columns, 1)]
+        self._names = names
+        self._key = next(iter(described.primary_key)).name
+        self._select = f"SELECT {', '.join(names)} FROM {described.name} WHERE {self._key} = ANY($1::text[])"
+        self._upsert = (
+            f"INSERT INTO {described.name} ({', '.join(names)}) SELECT * FROM unnest({', '.join(arrays)})"
+            f" ON CONFLICT ({self._key}) DO UPDATE SET "
+            + ", ".join(f"{name} = excluded.{name}" for name in names if name != self._key)
+        )
+
+    async def apply(self, connection: Connection, messages: Sequence[Incoming]) -> None:
+        keys = {self._key_of(message) for message in messages}
+        found = await connection.fetch(self._select, list(keys))
+        rows: dict[str, Row | None] = {row[self._key]: self._row(**row) for row in found}
+        changed: set[str] = set()
+        for message in messages:
+            key = self._key_of(message)
+            row = rows.get(key)
+            if row is not None and message.version <= row.version:  # type: ignore[attr-defined]
+                continue
+            row = self._change(row, message)
+            if row is not None:
+                row.version = message.version
+                rows[key] = row
+                changed.add(key)
+        if not changed:
+            return
+        columns: list[list[Any]] = [[getattr(rows[key], name) for key in sorted(changed)] for name in self._names]
+        await connection.execute(self._upsert, *columns)
+        if self._notify:
+            await connection.execute(
+                "SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self._notify, sorted(changed)
+            )

@@ -1,0 +1,59 @@
+"""The cart's classes and their Avro schemas are one vocabulary, written down twice."""
+
+from dataclasses import asdict
+from io import BytesIO
+from typing import get_args
+
+import pytest
+from fastavro import schemaless_reader, schemaless_writer
+
+from services.cart.events import Event, ItemRemoved, Line, QuantitySet
+from shared.money import Money
+from tests.unit.agreement import disagreements, newest, parsed, undocumented
+from tests.unit.cart.shop import ABANDONED, CHECKED_OUT, LATER, MUG, MUG_ADDED, OPENED, euro
+
+SCHEMAS = newest("cart")
+CLASSES: dict[str, type] = {f"tillroll.cart.{event.__name__}": event for event in get_args(Event)}
+EXAMPLES: list[Event] = [
+    OPENED,
+    MUG_ADDED,
+    QuantitySet(MUG, 5, euro(1290), LATER),
+    ItemRemoved(MUG, LATER),
+    CHECKED_OUT,
+    ABANDONED,
+]
+
+
+def test_every_event_has_a_schema_and_every_schema_an_event() -> None:
+    assert SCHEMAS.keys() == CLASSES.keys()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_event_has_the_fields_of_its_schema(name: str) -> None:
+    assert disagreements(CLASSES[name], SCHEMAS[name]) == []
+
+
+@pytest.mark.parametrize("shared_type", [Money, Line])
+def test_a_shared_type_has_the_fields_of_its_schema(shared_type: type) -> None:
+    assert disagreements(shared_type, newest("shared")[f"tillroll.{shared_type.__name__}"]) == []
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS.values(), *newest("shared").values()], ids=lambda s: s["name"])
+def test_every_record_and_field_says_what_it_means(schema: dict[str, object]) -> None:
+    assert undocumented(schema) == []
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: type(event).__name__)
+def test_an_event_comes_back_from_its_bytes(event: Event) -> None:
+    schema = parsed(SCHEMAS[f"tillroll.cart.{type(event).__name__}"])
+    out = BytesIO()
+    schemaless_writer(out, schema, asdict(event))
+    out.seek(0)
+    back = schemaless_reader(out, schema, None)
+    assert back == asdict(event) | (
+        {"lines": [asdict(line) for line in event.lines]} if event is CHECKED_OUT else {}
+    )
+
+
+def test_the_examples_are_all_events() -> None:
+    assert {type(event) for event in EXAMPLES} == set(CLASSES.values())

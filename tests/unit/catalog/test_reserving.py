@@ -1,0 +1,119 @@
+"""Pieces for orders: reserved, then sold or released, each once, in whatever order the messages come."""
+
+import pytest
+
+from services.catalog.events import Event, ProductRelisted, StockAdjusted
+from tests.unit.catalog.warehouse import (
+    FIRST,
+    LISTED,
+    MUG,
+    SECOND,
+    WITHDRAWN,
+    commit,
+    given,
+    rejected,
+    release,
+    released,
+    reserve,
+    reserved,
+    sold,
+)
+
+
+def test_pieces_are_reserved_for_an_order() -> None:
+    given(LISTED).when(reserve(FIRST, 3)).then(reserved(FIRST, 3))
+
+
+def test_the_last_piece_can_be_reserved() -> None:
+    given(LISTED, reserved(FIRST, 9)).when(reserve(SECOND, 1)).then(reserved(SECOND, 1))
+
+
+def test_no_piece_is_promised_twice() -> None:
+    given(LISTED, reserved(FIRST, 8)).when(reserve(SECOND, 3)).then(rejected(SECOND, 3, available=2))
+    given(LISTED, reserved(FIRST, 8), sold(FIRST, 8)).when(reserve(SECOND, 3)).then(
+        rejected(SECOND, 3, available=2)
+    )
+
+
+def test_released_pieces_can_be_had_again() -> None:
+    given(LISTED, reserved(FIRST, 8), released(FIRST, 8)).when(reserve(SECOND, 10)).then(reserved(SECOND, 10))
+
+
+def test_delivered_pieces_can_be_had() -> None:
+    given(LISTED, StockAdjusted(MUG, 5)).when(reserve(FIRST, 15)).then(reserved(FIRST, 15))
+
+
+def test_a_withdrawn_product_is_not_reserved_any_more() -> None:
+    given(LISTED, WITHDRAWN).when(reserve(FIRST, 1)).then(rejected(FIRST, 1, available=0))
+    given(LISTED, WITHDRAWN, ProductRelisted(MUG)).when(reserve(FIRST, 1)).then(reserved(FIRST, 1))
+
+
+def test_what_is_held_can_be_sold_or_released_after_a_withdrawal() -> None:
+    given(LISTED, reserved(FIRST, 3), WITHDRAWN).when(commit(FIRST)).then(sold(FIRST, 3))
+    given(LISTED, reserved(FIRST, 3), WITHDRAWN).when(release(FIRST)).then(released(FIRST, 3))
+
+
+def test_an_order_for_a_product_that_was_never_listed_is_answered_too() -> None:
+    given().when(reserve(FIRST, 1)).then(rejected(FIRST, 1, available=0))
+
+
+@pytest.mark.parametrize("quantity", [0, -3])
+def test_at_least_one_piece_is_reserved(quantity: int) -> None:
+    given(LISTED).when(reserve(FIRST, quantity)).refused("quantity-out-of-range")
+
+
+def test_a_confirmed_order_buys_what_it_holds() -> None:
+    given(LISTED, reserved(FIRST, 3)).when(commit(FIRST)).then(sold(FIRST, 3))
+
+
+def test_a_cancelled_order_gives_back_what_it_holds() -> None:
+    given(LISTED, reserved(FIRST, 3)).when(release(FIRST)).then(released(FIRST, 3))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [LISTED, reserved(FIRST, 3)],
+        [LISTED, reserved(FIRST, 3), sold(FIRST, 3)],
+        [LISTED, reserved(FIRST, 3), released(FIRST, 3)],
+        [LISTED, rejected(FIRST, 30, 10)],
+        [LISTED, rejected(FIRST, 30, 10), StockAdjusted(MUG, 50)],
+        [rejected(FIRST, 3, 0), LISTED],
+    ],
+)
+def test_an_order_is_answered_once_however_often_it_asks(history: list[Event]) -> None:
+    given(*history).when(reserve(FIRST, 3)).nothing()
+
+
+def test_selling_twice_sells_once() -> None:
+    given(LISTED, reserved(FIRST, 3), sold(FIRST, 3)).when(commit(FIRST)).nothing()
+
+
+def test_releasing_twice_gives_back_once() -> None:
+    given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(release(FIRST)).nothing()
+
+
+def test_what_was_sold_is_not_released() -> None:
+    given(LISTED, reserved(FIRST, 3), sold(FIRST, 3)).when(release(FIRST)).nothing()
+
+
+def test_what_was_released_is_not_sold() -> None:
+    given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(commit(FIRST)).nothing()
+
+
+def test_a_rejected_order_has_nothing_to_release() -> None:
+    given(LISTED, rejected(FIRST, 30, 10)).when(release(FIRST)).nothing()
+
+
+def test_a_release_that_overtakes_its_reservation_is_remembered() -> None:
+    given(LISTED).when(release(FIRST)).then(released(FIRST, 0))
+
+
+def test_an_overtaken_reservation_holds_nothing() -> None:
+    given(LISTED, released(FIRST, 0)).when(reserve(FIRST, 3)).nothing()
+    given(released(FIRST, 0), LISTED).when(reserve(FIRST, 3)).nothing()
+
+
+def test_a_sale_without_a_reservation_is_refused_and_can_be_tried_again() -> None:
+    given(LISTED).when(commit(FIRST)).refused("reservation-unknown", FIRST)
+    given(LISTED, reserved(FIRST, 3)).when(commit(FIRST)).then(sold(FIRST, 3))

@@ -1,0 +1,75 @@
+"""The catalog's classes and their Avro schemas are one vocabulary, written down twice."""
+
+from dataclasses import asdict
+from io import BytesIO
+from typing import get_args
+
+import pytest
+from fastavro import schemaless_reader, schemaless_writer
+
+from services.catalog.events import (
+    Event,
+    PriceChanged,
+    ProductRelisted,
+    ProductRenamed,
+    StockAdjusted,
+)
+from services.catalog.product import Product
+from shared.money import Money
+from tests.unit.agreement import disagreements, newest, parsed, undocumented
+from tests.unit.catalog.warehouse import (
+    FIRST,
+    LISTED,
+    MUG,
+    PRICE,
+    WITHDRAWN,
+    rejected,
+    released,
+    reserved,
+    sold,
+)
+
+SCHEMAS = newest("catalog")
+CLASSES: dict[str, type] = {f"tillroll.stock.{event.__name__}": event for event in get_args(Event)}
+CLASSES["tillroll.catalog.Product"] = Product
+NAMES = {cls: name for name, cls in CLASSES.items()}
+EXAMPLES: list[Event | Product] = [
+    LISTED,
+    ProductRenamed(MUG, "Enamel Mug", "Becher, weiß"),
+    PriceChanged(MUG, PRICE, Money(10**9, "JPY")),
+    StockAdjusted(MUG, -(10**9)),
+    WITHDRAWN,
+    ProductRelisted(MUG),
+    reserved(FIRST, 99),
+    rejected(FIRST, 99, 10**9),
+    released(FIRST, 0),
+    sold(FIRST, 1),
+    Product(MUG, "Enamel Mug", PRICE, True, 10**12),
+]
+
+
+def test_every_class_has_a_schema_and_every_schema_a_class() -> None:
+    assert SCHEMAS.keys() == CLASSES.keys()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_has_the_fields_of_its_schema(name: str) -> None:
+    assert disagreements(CLASSES[name], SCHEMAS[name]) == []
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_record_and_field_says_what_it_means(name: str) -> None:
+    assert undocumented(SCHEMAS[name]) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
+def test_it_comes_back_from_its_bytes(example: Event | Product) -> None:
+    schema = parsed(SCHEMAS[NAMES[type(example)]])
+    out = BytesIO()
+    schemaless_writer(out, schema, asdict(example))
+    out.seek(0)
+    assert schemaless_reader(out, schema, None) == asdict(example)
+
+
+def test_the_examples_are_all_there_is() -> None:
+    assert {type(example) for example in EXAMPLES} == set(CLASSES.values())
