@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -39,6 +40,7 @@ def main(
         settings = Settings.load()
         logs.configure(settings)
         crashpoints.arm(settings.crash_at)
+        _collect_garbage_less_often()
         uvloop.run(
             _run(
                 title,
@@ -51,6 +53,15 @@ def main(
         )
     except OperatorError as error:
         raise SystemExit(f"error: {error.message}\n  → {error.hint}") from error
+
+
+def _collect_garbage_less_often() -> None:
+    """What start-up made lives for good, and so do remembered states: scanning them again and again took a
+    tenth of the CPU. Reference counting frees the rest; the collector is only for cycles.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 async def _run(
@@ -93,6 +104,7 @@ async def _serve(app: object, settings: Settings, port: int) -> None:
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=10,
     )
     await uvicorn.Server(config).serve()

@@ -12,6 +12,8 @@ from shared.crashpoints import crashpoint
 from shared.database import AWAY, Connection, Pool
 from shared.envelope import Message, Recorded
 
+RETRY_SECONDS = 0.2
+
 
 class Conflict(Exception):
     """Someone else appended first, or answered this Idempotency-Key first. Nothing was written; load and try again."""
@@ -97,47 +99,64 @@ class EventStore:
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((write, done))
         self._wake.set()
-        await asyncio.shield(done)
+        await done
 
     async def _commit_groups(self) -> None:
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                group = self._waiting[: self._group_size]
-                try:
-                    await self._commit_group(group)
-                finally:
-                    del self._waiting[: len(group)]
+            try:
+                # Held for good: going back to the pool costs a round trip, as much as a commit.
+                async with self.pool.acquire() as connection:
+                    while not connection.is_closed():
+                        await self._commit_next(connection)
+            except AWAY as away:
+                await self._fail_waiting(away)
 
-    async def _commit_group(self, group: list[tuple[Write, asyncio.Future[None]]]) -> None:
+    async def _commit_next(self, connection: Connection) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+        while group := self._waiting[: self._group_size]:
+            errors = await self._commit_group(connection, group)
+            del self._waiting[: len(group)]
+            # Durable from here on: the answer may be lost, the events cannot. The relay finds them in the outbox.
+            crashpoint("committed, not answered")
+            for (_, done), error in zip(group, errors, strict=True):
+                if done.done():
+                    continue  # the caller went away; what it asked for is done all the same
+                if error:
+                    done.set_exception(error)
+                else:
+                    done.set_result(None)
+
+    async def _commit_group(
+        self, connection: Connection, group: list[tuple[Write, asyncio.Future[None]]]
+    ) -> Sequence[Exception | None]:
+        writes = [write for write, _ in group]
         try:
-            async with self.pool.acquire() as connection:
-                try:
-                    await execute(connection, [write for write, _ in group])
-                    errors: list[Exception | None] = [None] * len(group)
-                except asyncpg.UniqueViolationError:
-                    # One of them lost a race, and took the others down with it: each for itself.
-                    errors = [await self._commit_one(connection, write) for write, _ in group]
+            await execute(connection, writes)
+        except asyncpg.UniqueViolationError:
+            # One of them lost a race, and took the others down with it: each for itself.
+            return [await self._commit_one(connection, write) for write in writes]
         except AWAY as away:
-            errors = [Unavailable(f"PostgreSQL: {away!r}")] * len(group)
-        except Exception as unforeseen:  # it belongs to those who wait, and the committer lives on
-            errors = [unforeseen] * len(group)
-        # Durable from here on: the answer may be lost, the events cannot. The relay finds them in the outbox.
-        crashpoint("committed, not answered")
-        for (_, done), error in zip(group, errors, strict=True):
-            if done.done():
-                continue
-            if error:
-                done.set_exception(error)
-            else:
-                done.set_result(None)
+            return [Unavailable(f"PostgreSQL: {away!r}")] * len(group)
+        except Exception as unforeseen:  # it belongs to those who wait; the committer lives on
+            return [unforeseen] * len(group)
+        return [None] * len(group)
+
+    async def _fail_waiting(self, away: BaseException) -> None:
+        """No connection to be had. Nothing of what waits was sent: say so at once rather than let it hang."""
+        waiting, self._waiting = self._waiting, []
+        for _, done in waiting:
+            if not done.done():
+                done.set_exception(Unavailable(f"PostgreSQL: {away!r}"))
+        await asyncio.sleep(RETRY_SECONDS)
 
     async def _commit_one(self, connection: Connection, write: Write) -> Exception | None:
         try:
             await execute(connection, [write])
         except asyncpg.UniqueViolationError as lost:
             return Conflict(lost.constraint_name)
+        except AWAY as away:
+            return Unavailable(f"PostgreSQL: {away!r}")
         return None
 
     async def load(self, stream_id: str, after: int = 0, limit: int = 5000) -> list[bytes]:

@@ -20,7 +20,8 @@ from rich.text import Text
 from infra import jars
 from infra.cli.console import as_json, err, out, print_json
 from infra.doctor import examine
-from infra.java import Java, find_java, install_java
+from infra.java import Java, find_java
+from infra.java_package import install_java
 from shared.errors import OperatorError
 from shared.settings import Settings
 
@@ -40,9 +41,7 @@ def doctor(context: click.Context, as_json: bool) -> None:
         table = Table("", "what", "found", "to do", box=None, header_style="dim")
         for finding in findings:
             mark = Text("✓", "green") if finding.ok else Text("✗", "bold red")
-            table.add_row(
-                mark, finding.what, Text(finding.found, overflow="fold"), Text(finding.todo, overflow="fold")
-            )
+            table.add_row(mark, finding.what, Text(finding.found, overflow="fold"), Text(finding.todo, overflow="fold"))
         out.print(table)
     context.exit(0 if healthy else 1)
 

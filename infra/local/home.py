@@ -1,13 +1,14 @@
 """The folder that holds all state: its layout, the lock on it, and what `till up` chose and generated."""
 
+import asyncio
 import base64
 import errno
 import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -51,21 +52,28 @@ def writable(home: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def exclusive(home: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+@asynccontextmanager
+async def exclusive(home: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
     """One `up` or `down` at a time. The kernel drops the lock with its holder, so none is ever stale."""
     with writable(home):
         run_folder(home).mkdir(parents=True, exist_ok=True)
         lock = os.open(run_folder(home) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(lock):
             waiting()
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            while not _locked(lock):
+                await asyncio.sleep(0.1)
         yield
     finally:
         os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def furnish(settings: Settings) -> Settings:

@@ -35,17 +35,28 @@ def launch(
     env: dict[str, str] | None = None,
 ) -> Launch:
     archive = archive_file(settings, java, name, classpath)
-    command = [str(java.binary), *FLAGS, *flags]
-    keeps = {}
     if archive.exists():
-        command.append(f"-XX:SharedArchiveFile={archive}")
-    else:
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = archive.with_suffix(f".{os.urandom(4).hex()}")
-        command.append(f"-XX:ArchiveClassesAtExit={unfinished}")
-        keeps[str(unfinished)] = str(archive)
+        return Launch(tool(settings, java, name, classpath, flags, main), version, env or {})
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = f"{archive}.{os.urandom(4).hex()}"
+    recording = [*flags, f"-XX:ArchiveClassesAtExit={unfinished}"]
+    command = tool(settings, java, name, classpath, recording, main)
+    return Launch(command, version, env or {}, keeps={unfinished: str(archive)})
+
+
+def tool(
+    settings: Settings,
+    java: Java,
+    name: str,
+    classpath: Sequence[Path],
+    flags: Sequence[str],
+    main: Sequence[str],
+) -> list[str]:
+    """The command alone: uses the archive if it is there, writes none."""
+    archive = archive_file(settings, java, name, classpath)
+    shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
     joined = os.pathsep.join(map(str, classpath))
-    return Launch([*command, "-classpath", joined, *main], version, env or {}, keeps=keeps)
+    return [str(java.binary), *FLAGS, *shared, *flags, "-classpath", joined, *main]
 
 
 def archive_file(settings: Settings, java: Java, name: str, classpath: Sequence[Path]) -> Path:

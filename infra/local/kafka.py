@@ -121,7 +121,7 @@ async def _format(
 ) -> None:
     tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
     flags = [*jvm.SHORT_LIVED, f"-Dlog4j2.configurationFile={_log_config()}"]
-    command = jvm.launch(settings, java, "kafka", "", classpath, flags, tool).command
+    command = jvm.tool(settings, java, "kafka", classpath, flags, tool)
     name = name_of(settings, node)
     with logs.log_file(settings.home, name).open("ab") as log:
         process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
@@ -137,8 +137,7 @@ def _cluster_id(settings: Settings) -> str:
         cluster = orjson.loads(file.read_bytes())
         if cluster["brokers"] != settings.kafka_brokers:
             raise OperatorError(
-                f"The Kafka data in {file.parent} are of {cluster['brokers']} broker(s), "
-                f"not {settings.kafka_brokers}.",
+                f"The Kafka data in {file.parent} are of {cluster['brokers']} broker(s), not {settings.kafka_brokers}.",
                 f"Keep to --brokers {cluster['brokers']}, set another TILL_HOME, or delete that folder.",
             )
         return str(cluster["id"])

@@ -65,7 +65,8 @@ def _bind(candidate: socket.socket, port: int) -> None:
 def _by_whom(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.laddr and connection.laddr.port == port and connection.pid:
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
+            if listens and connection.pid:
                 return f" by {psutil.Process(connection.pid).name()} (process {connection.pid})"
     except psutil.Error:
         pass  # other users' processes may not be looked at

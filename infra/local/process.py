@@ -14,7 +14,7 @@ import orjson
 import psutil
 
 from infra.local import logs
-from infra.local.home import run_folder, write_whole
+from infra.local.home import log_folder, run_folder, write_whole
 from infra.local.server import Launch, Server
 
 GRACE = 10.0
@@ -47,6 +47,13 @@ class Process:
             )
         except psutil.NoSuchProcess:
             return False
+
+    def ending(self) -> str:
+        """How it ended, where this process is the one to be told."""
+        code = child.returncode if (child := _children.get(self.pid)) else None
+        if code is None:
+            return ""
+        return f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
 
     def memory(self) -> int:
         """Resident bytes of the process and all below it. Pages they share count for each: an upper bound."""
@@ -99,7 +106,7 @@ def spawn(home: Path, server: Server, launch: Launch) -> Process:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=launch.cwd or logs.log_folder(home),
+            cwd=launch.cwd or log_folder(home),
             env=os.environ | dict(launch.env),
             start_new_session=True,
         )
@@ -129,7 +136,6 @@ def recorded(home: Path) -> Iterator[Process]:
 
 def forget(home: Path, name: str) -> None:
     _run_file(home, name).unlink(missing_ok=True)
-
 
 
 def _run_file(home: Path, name: str) -> Path:

@@ -65,9 +65,7 @@ async def _ready(settings: Settings) -> None:
     async with httpx.AsyncClient(base_url=settings.registry_url, timeout=5) as http:
         try:
             await _ask(http, "PUT", "/config", {"compatibility": COMPATIBILITY})
-            registered = await _ask(
-                http, "POST", f"/subjects/{READY_SUBJECT}/versions", {"schema": READY_SCHEMA}
-            )
+            registered = await _ask(http, "POST", f"/subjects/{READY_SUBJECT}/versions", {"schema": READY_SCHEMA})
             fetched = await _ask(http, "GET", f"/schemas/ids/{registered['id']}")
         except httpx.HTTPError as error:
             raise NotReady(str(error) or type(error).__name__) from error
@@ -75,9 +73,7 @@ async def _ready(settings: Settings) -> None:
         raise NotReady("another schema was read than the one written")
 
 
-async def _ask(
-    http: httpx.AsyncClient, method: str, path: str, body: dict[str, str] | None = None
-) -> dict[str, str]:
+async def _ask(http: httpx.AsyncClient, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, str]:
     answer = await http.request(method, path, json=body)
     answer.raise_for_status()
     document: dict[str, str] = answer.json()

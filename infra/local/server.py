@@ -39,3 +39,12 @@ class Server:
     @property
     def port(self) -> int:
         return next(iter(self.ports.values()))
+
+
+@dataclass(frozen=True)
+class Chore:
+    """Work between servers: done once what it depends on is ready, before what depends on it starts."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    depends_on: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from shared.errors import Refused
 from shared.handler import Handled
 from shared.http.calls import Authenticated, Call, Position, answer_read
 from shared.http.models import Price, Sku
+from shared.http.routes import LeanRoute
 from shared.money import Money
 from shared.service import Runtime
 from shared.timetravel import AsOf, as_of
@@ -82,7 +83,7 @@ def order_of(cart_id: str) -> str:
 
 
 def router(runtime: Runtime) -> APIRouter:
-    routes = APIRouter(tags=["cart"])
+    routes = APIRouter(tags=["cart"], route_class=LeanRoute)
     handler, settings = runtime.handler, runtime.settings
     products, vault = Products(runtime.pool), Vault(runtime.pool, settings)
     runtime.beside_api.append(products.follow())

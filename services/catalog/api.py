@@ -11,6 +11,7 @@ from shared.handler import Handled
 from shared.http.calls import Operator, Position, Reading, answer_list, answer_read
 from shared.http.models import Price, Sku
 from shared.http.problems import Problem
+from shared.http.routes import LeanRoute
 from shared.money import Money
 from shared.service import Runtime
 
@@ -54,7 +55,7 @@ class ProductPage(BaseModel):
 
 
 def router(runtime: Runtime) -> APIRouter:
-    routes = APIRouter(tags=["catalog"])
+    routes = APIRouter(tags=["catalog"], route_class=LeanRoute)
     handler, pool = runtime.handler, runtime.pool
 
     async def shown(position: Position) -> bool:

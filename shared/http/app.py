@@ -17,7 +17,12 @@ Readiness = Callable[[], Awaitable[dict[str, str]]]
 def create_app(
     settings: Settings, title: str, routers: Sequence[APIRouter], statuses: Statuses, readiness: Readiness
 ) -> FastAPI:
-    app = FastAPI(title=title, description="Every fact is an event, appended once, never changed.", version="1")
+    app = FastAPI(
+        title=title,
+        description="Every fact is an event, appended once, never changed.",
+        version="1",
+        strict_content_type=False,
+    )
     app.state.settings = settings
     app.state.tokens = Tokens(settings)
     app.state.statuses = statuses

@@ -174,7 +174,8 @@ def _position(header: str | None) -> Position | None:
 
 
 def requires(*roles: Role) -> Any:
-    async def check(call: Annotated[Call, Depends(_call)]) -> Call:
+    async def check(request: Request) -> Call:
+        call = await _call(request)
         call.principal.require(*roles)
         return call
 

@@ -19,13 +19,13 @@ TYPE = "urn:till:problem:"
 RETRY_AFTER = {"Retry-After": "1"}
 
 
-class Problem(Exception):
+class Problem(HTTPException):
+    """A kind of HTTPException, which FastAPI lets through wherever it is raised."""
+
     def __init__(self, status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
-        super().__init__(detail)
+        super().__init__(status, detail, headers)
         self.status = status
         self.code = code
-        self.detail = detail
-        self.headers = headers or {}
         self.more = more
 
     def response(self) -> Response:

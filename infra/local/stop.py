@@ -1,0 +1,30 @@
+"""Stopping processes side by side, each after those that depend on it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from infra.local.process import Process, forget
+
+
+async def stop_all(
+    home: Path, processes: Sequence[Process], stopped: Callable[[Process], None] = lambda _: None
+) -> list[Process]:
+    """Those that were still there. Run files go in any case."""
+    ended = {process.name: asyncio.Event() for process in processes}
+    found: list[Process] = []
+
+    async def stop(process: Process) -> None:
+        for other in processes:
+            if process.name in other.depends_on:
+                await ended[other.name].wait()
+        if await process.stop():
+            found.append(process)
+            stopped(process)
+        forget(home, process.name)
+        ended[process.name].set()
+
+    async with asyncio.TaskGroup() as tasks:
+        for process in processes:
+            tasks.create_task(stop(process))
+    return found

@@ -1,0 +1,80 @@
+"""Routes that FastAPI documents and we run.
+
+FastAPI resolves each parameter of each request through its dependency machinery, which costs more than
+storing the event (see docs/adr/0006). Our endpoints need little of it: path parameters, one JSON body, one
+dependency that reads the request. An endpoint that needs more is left to FastAPI.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from inspect import signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Depends
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class LeanRoute(APIRoute):
+    """For endpoints that return a Response. Use as `APIRouter(route_class=LeanRoute)`."""
+
+    def get_route_handler(self) -> Handler:
+        plan = _plan(self.endpoint, set(self.param_convertors))
+        if plan is None:
+            return super().get_route_handler()
+        path, body, dependencies = plan
+        endpoint: Callable[..., Awaitable[Response]] = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            values: dict[str, Any] = {}
+            for name, dependency in dependencies:
+                values[name] = await dependency(request)
+            for name, adapter in path:
+                values[name] = _validated("path", name, adapter.validate_python, request.path_params[name])
+            for name, adapter in body:
+                values[name] = _validated("body", None, adapter.validate_json, await request.body())
+            return await endpoint(**values)
+
+        return handle
+
+
+Adapters = list[tuple[str, TypeAdapter[Any]]]
+Dependencies = list[tuple[str, Callable[[Request], Awaitable[Any]]]]
+
+
+def _plan(endpoint: Callable[..., Any], in_path: set[str]) -> tuple[Adapters, Adapters, Dependencies] | None:
+    """What each parameter is, looked at once. None: there is one that only FastAPI knows how to fill."""
+    path: Adapters = []
+    body: Adapters = []
+    dependencies: Dependencies = []
+    for name, hint in get_type_hints(endpoint, include_extras=True).items():
+        dependency = _dependency(hint)
+        if name == "return":
+            continue
+        if name in in_path:
+            path.append((name, TypeAdapter(hint)))
+        elif isinstance(hint, type) and issubclass(hint, BaseModel):
+            body.append((name, TypeAdapter(hint)))
+        elif dependency and list(signature(dependency).parameters) == ["request"]:
+            dependencies.append((name, dependency))
+        else:
+            return None
+    return path, body, dependencies
+
+
+def _dependency(hint: Any) -> Callable[..., Any] | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((extra.dependency for extra in get_args(hint) if isinstance(extra, Depends)), None)
+
+
+def _validated(where: str, name: str | None, validate: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return validate(value)
+    except ValidationError as invalid:
+        prefix = (where,) if name is None else (where, name)
+        errors = [{**error, "loc": (*prefix, *error["loc"])} for error in invalid.errors(include_url=False)]
+        raise RequestValidationError(errors) from invalid
