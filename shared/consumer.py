@@ -30,7 +30,16 @@ POLL_MS = 500
 RETRY_SECONDS = 1.0
 
 # The world around us, not the message: wait and try again.
-TRANSIENT = (*AWAY, RegistryUnavailable, KafkaError, asyncpg.TransactionRollbackError)
+TRANSIENT = (
+    *AWAY,
+    RegistryUnavailable,
+    KafkaError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,  # a full disk, no memory
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is done
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             auto_offset_reset="earliest",
         )
         self._kafka = kafka
+        self._next.clear()
         kafka.subscribe(list(self.topics), listener=self)
         await kafka.start()
         try:
@@ -121,19 +131,26 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
 
     async def _seek_to_stored(self, partition: TopicPartition) -> None:
         """Our database knows how far we are; Kafka's own group offsets are not used."""
+        kafka = self._kafka
+        if kafka is None:
+            return
         await self._pool.execute(
             "INSERT INTO offsets (consumer, topic, partition, next_offset) VALUES ($1, $2, $3, 0)"
             " ON CONFLICT DO NOTHING",
             self.name,
             *partition,
         )
-        self._next[partition] = await self._pool.fetchval(
-            "SELECT next_offset FROM offsets WHERE consumer = $1 AND topic = $2 AND partition = $3",
+        stored = await self._pool.fetchval(
+            # Beyond the end: the topic was made anew and filled again. What we have seen already, versions tell.
+            "UPDATE offsets SET next_offset = CASE WHEN next_offset > $4 THEN 0 ELSE next_offset END"
+            " WHERE consumer = $1 AND topic = $2 AND partition = $3 RETURNING next_offset",
             self.name,
             *partition,
+            (await kafka.end_offsets([partition]))[partition],
         )
-        if self._kafka and partition in self._kafka.assignment():
-            self._kafka.seek(partition, self._next[partition])
+        if partition in kafka.assignment():
+            self._next[partition] = stored
+            kafka.seek(partition, stored)
 
     async def _advance(self, kafka: AIOKafkaConsumer, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
         try:
@@ -173,6 +190,8 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
     ) -> None:
         readable, dead = await self._read(records, poison)
         expected, reached = self._next.get(partition, -1), records[-1].offset + 1
+        if records[0].offset < expected:
+            raise Fenced  # read before the partition was taken from us and given back, further on
         async with self._pool.acquire() as connection, connection.transaction():
             # First, for it also locks the row: two consumers that both believe to own the partition take turns.
             moved = await connection.execute(

@@ -19,7 +19,7 @@ from shared.migrations import migrate
 from shared.refill import refill_if_empty
 from shared.registry import Registry, SchemaMemory
 from shared.relay import Relay
-from shared.schemas import load_schemas
+from shared.schemas import Schemas, load_schemas
 from shared.settings import Settings
 from shared.snapshots import Snapshots
 from shared.store import EventStore
@@ -78,13 +78,13 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_service(service: Service, settings: Settings) -> AsyncIterator[Runtime]:
+async def open_service(service: Service, settings: Settings, schemas: Schemas | None = None) -> AsyncIterator[Runtime]:
     await migrate(settings.database_url.get_secret_value(), service.name)
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(await open_pool(settings, service.name))
         registry = await stack.enter_async_context(Registry(settings))
         codec = Codec()
-        memory = SchemaMemory(pool, registry, load_schemas(), codec)
+        memory = SchemaMemory(pool, registry, schemas or load_schemas(), codec)
         await memory.bind(service.decider.topic, service.decider.events)
         for topic, document in service.documents.items():
             await memory.bind(topic, (document,))

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import OperatorError
@@ -28,15 +28,19 @@ def default_cache() -> Path:
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
-    home: Path = Field(default_factory=default_home, description="Where all state lives.")
+    home: Annotated[Path, AfterValidator(Path.absolute)] = Field(
+        default_factory=default_home, description="Where all state lives."
+    )
     cache: Path = Field(
         default_factory=default_cache,
         description="Downloaded jars and what is derived from them; shared by clones, safe to delete.",
     )
 
-    kafka_brokers: Literal[1, 3] = Field(1, description="Brokers of the local cluster.")
+    kafka_brokers: Annotated[Literal[1, 3], BeforeValidator(int)] = Field(
+        1, description="Brokers of the local cluster."
+    )
     kafka_port: Port = Field(9092, description="First local broker; further brokers take the next ports.")
     kafka_controller_port: Port = Field(9192, description="First local controller; as for `kafka_port`.")
     kafka_bootstrap: str = Field("", description="Comma-separated addresses. Default: the local brokers.")

@@ -59,6 +59,10 @@ class Comparison:
     undeclared: list[str]
     """Not a fault: a cluster may be shared with others."""
 
+    @property
+    def agrees(self) -> bool:
+        return not self.missing and not self.drift
+
 
 def declared_topics(text: str | None = None) -> list[Topic]:
     document = tomllib.loads(text or resources.files("schemas").joinpath("topics.toml").read_text())

@@ -16,15 +16,18 @@ COMMANDS = {
     "install": "infra.cli.doctor:install",
     "settings": "infra.cli.settings:settings",
     "topics": "infra.cli.topics:topics",
+    "schemas": "infra.cli.schemas:schemas",
+    "token": "infra.cli.token:token",
+    "seed": "infra.cli.seed:seed",
     "bench": "infra.cli.bench:bench",
 }
 
 
 class LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")

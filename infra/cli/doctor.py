@@ -57,8 +57,9 @@ def install(as_json: bool) -> None:
     if as_json:
         print_json({"java": asdict(java), "fetched": [artifact.coordinate for artifact in fetched]})
     elif fetched:
+        files = "1 file" if len(fetched) == 1 else f"{len(fetched)} files"
         size = sum(artifact.size for artifact in fetched) // MB
-        _say(f"Installed {len(fetched)} files, {size} MB, verified, in {settings.cache / 'jars'}.")
+        _say(f"Installed {files}, {size} MB, verified, in {settings.cache / 'jars'}.")
 
 
 def _say(message: str) -> None:

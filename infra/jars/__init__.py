@@ -46,7 +46,6 @@ def install(
             return []
         with store.locked(lambda: say("Another install is running; waiting for it.")) as held:
             wanted = _wanted(store, artifacts, say)
-            _make_room(store, wanted)
             _fetch(settings, store, wanted, held, progress)
             return wanted
     except OSError as failed:
@@ -79,11 +78,11 @@ def _wanted(store: Store, artifacts: Iterable[Artifact], say: Say) -> list[Artif
     return wanted
 
 
-def _make_room(store: Store, wanted: list[Artifact]) -> None:
-    # An archive is there twice before it goes: packed and unpacked.
-    needed = sum(artifact.size * (2 if artifact.is_archive else 1) for artifact in wanted)
+def _require_room(store: Store, wanted: list[Artifact]) -> None:
+    # For a moment an archive is there twice, packed and unpacked.
+    needed = sum(artifact.size * 22 // 10 if artifact.is_archive else artifact.size for artifact in wanted)
     free = shutil.disk_usage(store.folder).free
-    if free < needed * 1.1:
+    if free < needed:
         raise OperatorError(
             f"{needed // MB} MB are needed in {store.folder}, and only {free // MB} MB are free.",
             "Make room, or set another TILL_CACHE.",
@@ -93,7 +92,8 @@ def _make_room(store: Store, wanted: list[Artifact]) -> None:
 def _fetch(settings: Settings, store: Store, wanted: list[Artifact], held: int, progress: Progress) -> None:
     java = find_java(settings)
     total = sum(artifact.size for artifact in wanted)
-    pending = _not_yet_there(store, wanted)
+    pending = _left_to_fetch(store, wanted)
+    _require_room(store, pending)
 
     def tick() -> None:
         progress(total - sum(artifact.size for artifact in pending) + store.arrived(pending), total)
@@ -103,6 +103,7 @@ def _fetch(settings: Settings, store: Store, wanted: list[Artifact], held: int, 
         log = ivy.fetch(java, pending, store.incoming, settings.jar_repository, [held], tick)
         left = [artifact for artifact in pending if not store.take_in(artifact)]
         if len(left) == len(pending):
+            _require_room(store, left)  # on a full disk, Ivy cannot even log why
             raise OperatorError(
                 f"{left[0].coordinate} could not be fetched: {ivy.reason(log)}",
                 "Settings that matter here: TILL_JAR_REPOSITORY (a mirror), https_proxy, SSL_CERT_FILE.",
@@ -111,12 +112,13 @@ def _fetch(settings: Settings, store: Store, wanted: list[Artifact], held: int, 
     progress(total, total)
 
 
-def _not_yet_there(store: Store, wanted: list[Artifact]) -> list[Artifact]:
-    """What an interrupted install had fetched is taken in first."""
+def _left_to_fetch(store: Store, wanted: list[Artifact]) -> list[Artifact]:
+    """After an interrupted install: take in what had arrived whole, and let nothing else of it remain."""
     left = []
     for artifact in wanted:
         with suppress(WrongContentError):
             if store.take_in(artifact):
                 continue
         left.append(artifact)
+    store.clear_incoming()
     return left

@@ -33,9 +33,8 @@ MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
 </ivy-module>
 """
 
-
-SILENCE = 60.0
-SILENT = "The repository did not answer"
+SILENCE = 60
+SILENT = f"the repository did not answer for {SILENCE} s"
 REASONS = (
     SILENT,
     r"No space left on device",
@@ -70,17 +69,16 @@ def fetch(
     settings, module, log = folder / "settings.xml", folder / "module.xml", folder / "ivy.log"
     settings.write_text(SETTINGS.format(root=f" root={quoteattr(root)}" if root else ""))
     module.write_text(MODULE.format(dependencies="\n".join(map(_dependency, artifacts))))
-    command: list[str | Path] = [
-        java.binary,
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        *network_options(folder),
-    ]
-    command += ["-jar", ivy_jar(), "-settings", settings, "-ivy", module, "-cache", folder]
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *network_options(folder), "-jar", ivy_jar()]
+    command = [java.binary, *options, "-settings", settings, "-ivy", module, "-cache", folder]
     with (
         log.open("wb") as output,
         subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=hold
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=hold,
         ) as process,
     ):
         try:
@@ -105,7 +103,7 @@ def _watch(process: subprocess.Popen[bytes], log: Path, tick: Callable[[], None]
             written, since = size, monotonic()
         elif monotonic() - since > SILENCE:
             with log.open("a") as file:
-                file.write(f"{SILENT} ({SILENCE} s)")
+                file.write(f"{SILENT}")
             return
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.2)

@@ -89,6 +89,10 @@ class Store:
             yield file.fileno()
             shutil.rmtree(self.incoming)
 
+    def clear_incoming(self) -> None:
+        shutil.rmtree(self.incoming)
+        self.incoming.mkdir()
+
 
 def _size(path: Path) -> int:
     try:

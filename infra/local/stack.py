@@ -1,22 +1,19 @@
-"""The local stack: which servers it has, and what `till up`, `down` and `status` do with them."""
+"""The local stack: which processes it has, and how they come up together."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from infra.local import kafka, postgres, registry
 from infra.local.home import exclusive, furnish, writable
 from infra.local.ports import require_free
 from infra.local.process import Process, recorded
-from infra.local.server import Chore, NotReady, Server
-from infra.local.start import Watch, died, start_all
-from infra.local.stop import stop_all
+from infra.local.server import Chore, Server
+from infra.local.start import Watch, start_all
 from shared.errors import OperatorError
 from shared.settings import Settings
 from shared.topics import Drift, ensure
 
-ASK_SECONDS = 5.0
+TOPICS = "topics"
 
 
 def servers(settings: Settings) -> list[Server]:
@@ -33,7 +30,7 @@ def servers(settings: Settings) -> list[Server]:
 
 
 def services(settings: Settings) -> list[Server]:  # noqa: ARG001
-    """The shop's own processes. They depend on the servers and on the chore `topics`."""
+    """The shop's own processes: they depend on the servers, and on TOPICS."""
     return []
 
 
@@ -42,18 +39,6 @@ class Up:
     settings: Settings
     processes: list[Process]
     drift: list[Drift]
-
-
-@dataclass(frozen=True)
-class Health:
-    name: str
-    healthy: bool
-    reason: str
-    version: str
-    pid: int | None
-    memory: int
-    since: str
-    address: str
 
 
 async def up(
@@ -67,47 +52,31 @@ async def up(
     async with exclusive(settings.home, waiting):
         with writable(settings.home):
             settings = furnish(settings)
-            all_parts = [*servers(settings), *([] if servers_only else services(settings))]
-            wanted = _with_dependencies(all_parts, only) if only else all_parts
+            everything = [*servers(settings), *([] if servers_only else services(settings))]
+            wanted = _with_dependencies(everything, only) if only else everything
+            names = {server.name for server in wanted}
+            brokers = tuple(server.name for server in kafka.servers(settings))
+            drift: list[Drift] = []
+
+            async def create_topics() -> None:
+                drift.extend(await ensure(settings))
+
+            chores = [Chore(TOPICS, create_topics, brokers)] if not only or names.issuperset(brokers) else []
             running = {process.name: process for process in recorded(settings.home) if process.is_alive()}
             require_free(server for server in wanted if server.name not in running)
-            topics = _Topics(settings)
-            chores = [topics.chore] if not only or "kafka" in only else []
             await start_all(settings.home, wanted, chores, running, watch)
-            names = {server.name for server in wanted}
-            return Up(settings, [p for p in recorded(settings.home) if p.name in names], topics.drift)
+            return Up(settings, [p for p in recorded(settings.home) if p.name in names], drift)
 
 
-async def status(settings: Settings) -> list[Health]:
-    processes = {process.name: process for process in recorded(settings.home)}
-    return await asyncio.gather(
-        *(_health(settings.home, server, processes.get(server.name)) for server in servers(settings))
-    )
-
-
-async def _health(home: Path, server: Server, process: Process | None) -> Health:
-    if process is None:
-        return Health(server.name, False, "not started", "", None, 0, "", server.address)
-    reason = ""
-    try:
-        if not process.is_alive():
-            raise died(home, process)
-        async with asyncio.timeout(ASK_SECONDS):
-            await server.ready()
-    except TimeoutError:
-        reason = f"no answer within {ASK_SECONDS:.0f} s"
-    except (NotReady, OperatorError) as problem:
-        reason = str(problem)
-    alive = process.is_alive()
-    return Health(
-        name=server.name,
-        healthy=not reason,
-        reason=reason,
-        version=process.version,
-        pid=process.pid if alive else None,
-        memory=process.memory(),
-        since=process.since if alive else "",
-        address=server.address,
-    )
-
-
+def _with_dependencies(servers: Sequence[Server], names: Sequence[str]) -> list[Server]:
+    known = {server.name: server for server in servers}
+    wanted = set[str]()
+    asked = list(names)
+    while asked:
+        name = asked.pop()
+        if name in names and name not in known:
+            raise OperatorError(f"There is no {name} to start.", f"There are: {', '.join(known)}.")
+        if name in known and name not in wanted:
+            wanted.add(name)
+            asked += known[name].depends_on
+    return [server for server in servers if server.name in wanted]

@@ -4,12 +4,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from infra.local.process import Process, forget
+from infra.local.home import exclusive
+from infra.local.process import Process, forget, recorded
+
+Stopped = Callable[[Process], None]
 
 
-async def stop_all(
-    home: Path, processes: Sequence[Process], stopped: Callable[[Process], None] = lambda _: None
-) -> list[Process]:
+async def down(home: Path, stopped: Stopped = lambda _: None) -> list[Process]:
+    """Needs nothing but the run files, so that it works whatever became of settings, Java or jars."""
+    if not list(recorded(home)):
+        return []
+    async with exclusive(home):
+        return await stop_all(home, list(recorded(home)), stopped)
+
+
+async def stop_all(home: Path, processes: Sequence[Process], stopped: Stopped = lambda _: None) -> list[Process]:
     """Those that were still there. Run files go in any case."""
     ended = {process.name: asyncio.Event() for process in processes}
     found: list[Process] = []

@@ -19,7 +19,7 @@ def cart(settings: Settings) -> Service:
 
     deadlines: Deadlines[decider.Cart, Command, Event] = Deadlines(
         due=due,
-        command=lambda now: AbandonCart(now, idle_ms),
+        command=lambda now: AbandonCart(idle_ms=idle_ms, now=now),
         next=lambda state: decider.abandon_due(state, idle_ms),
     )
     return Service(

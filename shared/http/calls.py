@@ -143,7 +143,7 @@ async def _call(request: Request) -> Call:
         principal,
         Context(principal.subject, correlation_id, request_id, traceparent),
         _key(headers.get("idempotency-key")),
-        _expected(headers.get("if-match")),
+        _expected(headers.get("if-match"), headers.get("if-none-match")),
     )
 
 
@@ -157,10 +157,14 @@ def _key(header: str | None) -> str | None:
     return header
 
 
-def _expected(header: str | None) -> int | None:
-    if header is None or header == "*":
+def _expected(if_match: str | None, if_none_match: str | None) -> int | None:
+    if if_none_match is not None:
+        if if_none_match != "*":
+            raise Problem(400, "if-none-match-invalid", "If-None-Match takes *: only if there is none yet.")
+        return 0
+    if if_match is None or if_match == "*":
         return None
-    if not (etag := ETAG.fullmatch(header)):
+    if not (etag := ETAG.fullmatch(if_match)):
         raise Problem(400, "if-match-invalid", 'If-Match takes one ETag as it was answered, such as "7".')
     return int(etag[1])
 

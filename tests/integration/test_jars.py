@@ -127,20 +127,33 @@ def test_a_jar_with_other_content_than_locked_is_refused(settings: Settings, loc
     assert set(states(settings, lock).values()) == {"whole"}
 
 
+def kill_install_between_apple_and_pear(settings: Settings, lock: Path, mirror: Mirror) -> Path:
+    """Returns where the apple is, fetched but not yet in its place."""
+    mirror.stall = {"pear-1.0.jar"}
+    installer = start_installer(settings, lock)
+    apple = Store(settings.cache).incoming / "apple-1.0.jar"
+    wait_until(lambda: apple.exists() and "pear-1.0.jar" in mirror.fetched)
+    os.killpg(installer.pid, signal.SIGKILL)
+    installer.wait()
+    mirror.stall.clear()
+    return apple
+
+
 def test_a_killed_install_leaves_nothing_half_and_is_taken_up_again(
     settings: Settings, lock: Path, mirror: Mirror
 ) -> None:
-    mirror.stall = {"pear-1.0.jar"}
-    installer = start_installer(settings, lock)
-    incoming = Store(settings.cache).incoming
-    wait_until(lambda: (incoming / "apple-1.0.jar").exists() and "pear-1.0.jar" in mirror.fetched)
-    os.killpg(installer.pid, signal.SIGKILL)
-    installer.wait()
+    kill_install_between_apple_and_pear(settings, lock, mirror)
     assert set(states(settings, lock).values()) == {"missing"}
-    mirror.stall.clear()
     install(settings, lock)
     assert set(states(settings, lock).values()) == {"whole"}
     assert mirror.fetched.count("apple-1.0.jar") == 1
+
+
+def test_what_a_crash_damaged_on_its_way_is_fetched_again(settings: Settings, lock: Path, mirror: Mirror) -> None:
+    apple = kill_install_between_apple_and_pear(settings, lock, mirror)
+    apple.write_bytes(bytes(apple.stat().st_size))
+    install(settings, lock)
+    assert set(states(settings, lock).values()) == {"whole"}
 
 
 def test_an_install_waits_for_the_ivy_of_one_that_was_killed(settings: Settings, lock: Path, mirror: Mirror) -> None:

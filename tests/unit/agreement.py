@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
+from io import BytesIO
 from typing import Any, get_args, get_origin, get_type_hints
 
+from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import parse_schema
 
 SCHEMAS = files("schemas")
@@ -24,12 +26,16 @@ def newest(folder: str) -> dict[str, dict[str, Any]]:
     return {full: schema for full, (_, schema) in found.items()}
 
 
-def parsed(schema: dict[str, Any]) -> Any:
-    """As fastavro reads it, the shared types known by name."""
+def there_and_back(record: dict[str, Any], schema: dict[str, Any]) -> Any:
+    """Written as Avro and read again, the shared types known by name."""
     known: dict[str, Any] = {}
     for name in ("Money", "Line"):  # a Line needs Money
         parse_schema(newest("shared")[f"tillroll.{name}"], known)
-    return parse_schema(schema, known)
+    parsed = parse_schema(schema, known)
+    written = BytesIO()
+    schemaless_writer(written, parsed, record)
+    written.seek(0)
+    return schemaless_reader(written, parsed, None)
 
 
 def disagreements(event: type, schema: dict[str, Any]) -> list[str]:

@@ -14,11 +14,7 @@ def euro(cents: int) -> Money:
 
 @given(st.integers(), st.integers(), st.integers(0, 100))
 def test_adding_and_multiplying_are_exact(a: int, b: int, count: int) -> None:
-    assert (
-        (euro(a) + euro(b)).times(count)
-        == euro(a).times(count) + euro(b).times(count)
-        == euro((a + b) * count)
-    )
+    assert (euro(a) + euro(b)).times(count) == euro(a).times(count) + euro(b).times(count) == euro((a + b) * count)
 
 
 def test_two_currencies_do_not_add_up() -> None:

@@ -27,7 +27,7 @@ def found_in(text: str) -> list[str]:
 def project_files() -> list[Path]:
     """Those under version control and those about to be, as git sees them."""
     # safe.directory: the checkout may belong to another user than the one who runs the tests.
-    git = "git -c safe.directory=* ls-files -z --cached --others --exclude-standard".split()
+    git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in listing.split("\0") if name and name not in WRITTEN_BY_UV]
 

@@ -27,9 +27,7 @@ def test_a_cart_idle_for_long_enough_is_abandoned() -> None:
 def test_a_cart_touched_in_the_meantime_is_not_abandoned() -> None:
     touched = ItemRemoved(MUG, LATER)
     given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, NOON + HOUR)).nothing()
-    given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, LATER + HOUR)).then(
-        CartAbandoned(idle_since=LATER)
-    )
+    given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, LATER + HOUR)).then(CartAbandoned(idle_since=LATER))
 
 
 @pytest.mark.parametrize("history", [[], [OPENED, MUG_ADDED, ABANDONED], [OPENED, MUG_ADDED, CHECKED_OUT]])
@@ -50,6 +48,4 @@ def test_a_server_whose_clock_is_behind_does_not_make_a_cart_older() -> None:
 
 
 def test_an_abandoned_cart_still_shows_what_was_in_it() -> None:
-    assert given(OPENED, MUG_ADDED, ABANDONED).state == Abandoned(
-        ANN, {MUG: Line(MUG, "Enamel Mug", 2, euro(1190))}
-    )
+    assert given(OPENED, MUG_ADDED, ABANDONED).state == Abandoned(ANN, {MUG: Line(MUG, "Enamel Mug", 2, euro(1190))})

@@ -55,9 +55,7 @@ def test_99_pieces_are_fine() -> None:
 
 def test_pieces_already_in_the_cart_count_towards_the_limit() -> None:
     given(OPENED, MUG_ADDED).when(add(MUG, A_MUG, 98)).refused("quantity-out-of-range", "has 2 already")
-    given(OPENED, MUG_ADDED).when(add(MUG, A_MUG, 97)).then(
-        ItemAdded(MUG, "Enamel Mug", 97, euro(1190), LATER)
-    )
+    given(OPENED, MUG_ADDED).when(add(MUG, A_MUG, 97)).then(ItemAdded(MUG, "Enamel Mug", 97, euro(1190), LATER))
 
 
 def test_adding_a_negative_quantity_does_not_take_pieces_out() -> None:
@@ -92,7 +90,5 @@ def test_an_emptied_cart_may_change_its_currency() -> None:
 
 
 def test_the_only_line_may_follow_its_product_into_another_currency() -> None:
-    given(OPENED, MUG_ADDED).when(set_quantity(MUG, YEN_MUG, 2)).then(
-        QuantitySet(MUG, 2, Money(1900, "JPY"), LATER)
-    )
+    given(OPENED, MUG_ADDED).when(set_quantity(MUG, YEN_MUG, 2)).then(QuantitySet(MUG, 2, Money(1900, "JPY"), LATER))
     given(OPENED, MUG_ADDED, POT_ADDED).when(set_quantity(MUG, YEN_MUG, 2)).refused("currency-mixed")

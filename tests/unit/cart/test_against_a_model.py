@@ -104,9 +104,7 @@ class CartAgainstModel(RuleBasedStateMachine):
             expected = "cart-empty"
         if not expected and any(product.withdrawn for product in wanted):
             expected = "product-withdrawn"
-        if not expected and any(
-            p.price != price for p, (_, price) in zip(wanted, self.basket.values(), strict=True)
-        ):
+        if not expected and any(p.price != price for p, (_, price) in zip(wanted, self.basket.values(), strict=True)):
             expected = "price-changed"
         assert self.ask(CheckOut(ANN, ORDER, self.products, "tok_ok", "standard", "sealed")) == expected
         if not expected:

@@ -32,9 +32,11 @@ def test_setting_the_same_quantity_at_the_same_price_changes_nothing() -> None:
 
 
 def test_setting_the_same_quantity_takes_a_new_price() -> None:
-    given(OPENED, MUG_ADDED).when(set_quantity(MUG, DEARER_MUG, 2)).then(
-        QuantitySet(MUG, 2, euro(1290), LATER)
-    )
+    given(OPENED, MUG_ADDED).when(set_quantity(MUG, DEARER_MUG, 2)).then(QuantitySet(MUG, 2, euro(1290), LATER))
+
+
+def test_99_pieces_may_be_set() -> None:
+    given(OPENED, MUG_ADDED).when(set_quantity(MUG, A_MUG, 99)).then(QuantitySet(MUG, 99, euro(1190), LATER))
 
 
 @pytest.mark.parametrize("quantity", [0, -5, 100])

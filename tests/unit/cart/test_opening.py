@@ -55,6 +55,4 @@ def test_an_abandoned_cart_is_closed(command: Command) -> None:
 
 
 def test_a_stranger_does_not_learn_that_a_closed_cart_exists() -> None:
-    given(OPENED, MUG_ADDED, POT_ADDED, CHECKED_OUT).when(add(MUG, A_MUG, customer=BOB)).refused(
-        "cart-unknown"
-    )
+    given(OPENED, MUG_ADDED, POT_ADDED, CHECKED_OUT).when(add(MUG, A_MUG, customer=BOB)).refused("cart-unknown")

@@ -1,15 +1,13 @@
 """The cart's classes and their Avro schemas are one vocabulary, written down twice."""
 
 from dataclasses import asdict
-from io import BytesIO
 from typing import get_args
 
 import pytest
-from fastavro import schemaless_reader, schemaless_writer
 
 from services.cart.events import Event, ItemRemoved, Line, QuantitySet
 from shared.money import Money
-from tests.unit.agreement import disagreements, newest, parsed, undocumented
+from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
 from tests.unit.cart.shop import ABANDONED, CHECKED_OUT, LATER, MUG, MUG_ADDED, OPENED, euro
 
 SCHEMAS = newest("cart")
@@ -45,14 +43,10 @@ def test_every_record_and_field_says_what_it_means(schema: dict[str, object]) ->
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: type(event).__name__)
 def test_an_event_comes_back_from_its_bytes(event: Event) -> None:
-    schema = parsed(SCHEMAS[f"tillroll.cart.{type(event).__name__}"])
-    out = BytesIO()
-    schemaless_writer(out, schema, asdict(event))
-    out.seek(0)
-    back = schemaless_reader(out, schema, None)
-    assert back == asdict(event) | (
-        {"lines": [asdict(line) for line in event.lines]} if event is CHECKED_OUT else {}
-    )
+    record = asdict(event)
+    if event is CHECKED_OUT:
+        record["lines"] = list(record["lines"])  # an Avro array is read as a list
+    assert there_and_back(record, SCHEMAS[f"tillroll.cart.{type(event).__name__}"]) == record
 
 
 def test_the_examples_are_all_events() -> None:

@@ -41,9 +41,7 @@ def test_putting_the_same_product_again_changes_nothing() -> None:
 
 
 def test_a_product_is_renamed() -> None:
-    given(LISTED).when(put(name="Enamel Mug, blue")).then(
-        ProductRenamed(MUG, "Enamel Mug", "Enamel Mug, blue")
-    )
+    given(LISTED).when(put(name="Enamel Mug, blue")).then(ProductRenamed(MUG, "Enamel Mug", "Enamel Mug, blue"))
 
 
 def test_space_around_a_name_does_not_count() -> None:

@@ -30,9 +30,7 @@ def test_the_last_piece_can_be_reserved() -> None:
 
 def test_no_piece_is_promised_twice() -> None:
     given(LISTED, reserved(FIRST, 8)).when(reserve(SECOND, 3)).then(rejected(SECOND, 3, available=2))
-    given(LISTED, reserved(FIRST, 8), sold(FIRST, 8)).when(reserve(SECOND, 3)).then(
-        rejected(SECOND, 3, available=2)
-    )
+    given(LISTED, reserved(FIRST, 8), sold(FIRST, 8)).when(reserve(SECOND, 3)).then(rejected(SECOND, 3, available=2))
 
 
 def test_released_pieces_can_be_had_again() -> None:

@@ -1,11 +1,9 @@
 """The catalog's classes and their Avro schemas are one vocabulary, written down twice."""
 
 from dataclasses import asdict
-from io import BytesIO
 from typing import get_args
 
 import pytest
-from fastavro import schemaless_reader, schemaless_writer
 
 from services.catalog.events import (
     Event,
@@ -16,7 +14,7 @@ from services.catalog.events import (
 )
 from services.catalog.product import Product
 from shared.money import Money
-from tests.unit.agreement import disagreements, newest, parsed, undocumented
+from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
 from tests.unit.catalog.warehouse import (
     FIRST,
     LISTED,
@@ -64,11 +62,7 @@ def test_every_record_and_field_says_what_it_means(name: str) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
 def test_it_comes_back_from_its_bytes(example: Event | Product) -> None:
-    schema = parsed(SCHEMAS[NAMES[type(example)]])
-    out = BytesIO()
-    schemaless_writer(out, schema, asdict(example))
-    out.seek(0)
-    assert schemaless_reader(out, schema, None) == asdict(example)
+    assert there_and_back(asdict(example), SCHEMAS[NAMES[type(example)]]) == asdict(example)
 
 
 def test_the_examples_are_all_there_is() -> None:

@@ -1,0 +1,153 @@
+"""`till up`, `down`, `status` and `logs`: the local stack.
+
+What does the work is imported when called: with its clients it takes longer than all of `till --help`.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+from rich.table import Table
+from rich.text import Text
+
+from infra.cli.console import as_json, err, out, print_json
+from infra.cli.progress import progress
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from infra.local.stack import Up
+    from infra.local.status import Health
+
+MB = 1_000_000
+
+
+@click.command()
+@click.option("--brokers", type=click.Choice(["1", "3"]), help="Nodes of the Kafka cluster, for a new home.")
+@click.option("--servers-only", is_flag=True, help="Kafka, the registry and PostgreSQL, without the shop.")
+@click.option("--only", multiple=True, metavar="NAME", help="This one and what it depends on. Repeatable.")
+@as_json
+def up(brokers: str | None, servers_only: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Start what is not running, and wait until all of it works.
+
+    \b
+    Examples:
+      till up
+      till up --brokers 3        replication 3, min.insync.replicas 2, on this one machine
+      till up --only registry    with the PostgreSQL that it needs
+    """
+    from infra.local.stack import up as bring_up
+
+    settings = Settings.load(**({"kafka_brokers": int(brokers)} if brokers else {}))
+    with progress(quiet=as_json) as watch:
+        result = asyncio.run(bring_up(settings, only, servers_only, watch, _say_that_it_waits))
+    if as_json:
+        drift = [asdict(difference) for difference in result.drift]
+        print_json({"processes": [asdict(process) for process in result.processes], "drift": drift})
+    else:
+        _print_addresses(result)
+
+
+@click.command()
+@as_json
+def down(as_json: bool) -> None:
+    """Stop it all, in order. The data stays."""
+    from infra.local.stop import down as bring_down
+
+    stopped = [process.name for process in asyncio.run(bring_down(Settings.load().home))]
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        out.print(f"Stopped {', '.join(stopped)}." if stopped else "Nothing was running.")
+
+
+@click.command()
+@as_json
+@click.pass_context
+def status(context: click.Context, as_json: bool) -> None:
+    """What runs, and how it is: each is asked for real work. Exit code 1 when something is down."""
+    from infra.local.status import health_of_all
+
+    processes = asyncio.run(health_of_all(Settings.load()))
+    healthy = all(process.healthy for process in processes)
+    if as_json:
+        print_json({"ok": healthy, "processes": [asdict(process) for process in processes]})
+    else:
+        _print_processes(processes)
+    context.exit(0 if healthy else 1)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on as more is written.")
+@click.option("-n", "--lines", default=50, show_default=True, type=click.IntRange(0), help="Last lines of each.")
+@as_json
+def logs(name: str | None, following: bool, lines: int, as_json: bool) -> None:
+    """The log of one process, or of all. That of the run before is beside it, in TILL_HOME/logs."""
+    from infra.local.logs import follow, last_lines, log_files
+
+    files = log_files(Settings.load().home)
+    if name and name not in files:
+        raise click.UsageError(f"There is no log of {name}. There are: {', '.join(files) or 'none yet'}.")
+    wanted = {name: files[name]} if name else files
+
+    def show(process: str, line: str) -> None:
+        if as_json:
+            click.echo(orjson.dumps({"process": process, "line": line}))
+        else:
+            click.echo(line if name else f"{process:9} {line}")
+
+    for process, file in wanted.items():
+        for line in last_lines(file, lines):
+            show(process, line)
+    if following:
+        with suppress(KeyboardInterrupt):
+            for process, line in follow(wanted):
+                show(process, line)
+
+
+def _say_that_it_waits() -> None:
+    err.print(Text("Another `till up` or `till down` is at work here. Waiting for it."))
+
+
+def _print_addresses(result: "Up") -> None:
+    table = Table(box=None, show_header=False)
+    for process in result.processes:
+        table.add_row(Text("✓", "green"), process.name, Text(process.version, "dim"), process.address)
+    out.print(table)
+    for difference in result.drift:
+        err.print(Text("topic drift: ", "yellow").append(str(difference), "default"))
+    if result.drift:
+        err.print(Text("  → Nothing was altered. Compare with: till topics"))
+
+
+def _print_processes(processes: "list[Health]") -> None:
+    table = Table("", "process", "version", "health", "memory", "since", "address", box=None, header_style="dim")
+    table.columns[4].justify = "right"
+    for process in processes:
+        table.add_row(
+            Text("✓", "green") if process.healthy else Text("✗", "bold red"),
+            process.name,
+            process.version,
+            "healthy" if process.healthy else Text(process.reason.partition("\n")[0], "red"),
+            f"{process.memory // MB} MB" if process.memory else "",
+            _age(process.since),
+            process.address,
+        )
+    out.print(table)
+    for process in processes:
+        if "\n" in process.reason:
+            err.print(Text(f"\n{process.reason}"))
+
+
+def _age(since: str) -> str:
+    if not since:
+        return ""
+    seconds = int((datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,39 @@
+"""Stops the stack of a home and deletes it when its owner ends, however that ends: `python -m infra.local.leash HOME`.
+
+The owner holds the other end of standard input. The kernel closes it even when the owner is killed.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from infra.local.stop import down
+
+
+@contextmanager
+def leashed(home: Path) -> Iterator[None]:
+    """Whatever is started in this home ends with this block, or with this process."""
+    command = [sys.executable, "-m", "infra.local.leash", str(home)]
+    # A session of its own: Ctrl-C in the terminal must not end it before its work is done.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        yield
+
+
+def main() -> None:
+    for sign in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(sign, signal.SIG_IGN)
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    home = Path(sys.argv[1])
+    asyncio.run(down(home))
+    shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""A stack of its own, for a test, a bench or a trial run: in a folder of its own, on free ports, beside any other."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from infra.local.leash import leashed
+from infra.local.ports import free_ports
+from shared.settings import PREFIX, Settings
+
+# Of the caller's own settings, only where things were installed.
+INHERITED = {"TILL_CACHE", "TILL_JAVA_HOME"}
+
+
+@contextmanager
+def throwaway(brokers: int = 1) -> Iterator[dict[str, str]]:
+    """The environment for `till` in a new home. What runs there ends with this block or this process."""
+    home = Path(tempfile.mkdtemp(prefix="till-"))
+    ports = free_ports(2 * brokers + 2)
+    with leashed(home):
+        yield {name: value for name, value in os.environ.items() if _is_inherited(name)} | {
+            "TILL_HOME": str(home),
+            "TILL_KAFKA_BROKERS": str(brokers),
+            "TILL_KAFKA_PORT": str(ports[0]),
+            "TILL_KAFKA_CONTROLLER_PORT": str(ports[brokers]),
+            "TILL_REGISTRY_PORT": str(ports[-2]),
+            "TILL_POSTGRES_PORT": str(ports[-1]),
+        }
+
+
+def settings_of(environment: Mapping[str, str]) -> Settings:
+    """The same in this process, whatever its own environment says."""
+    ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+    return Settings.load(**{name.removeprefix(PREFIX).lower(): value for name, value in ours.items()})
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """What a child process needs to find the same: what was given. The rest it reads from the home."""
+    given = settings.model_dump(include=settings.model_fields_set, mode="json", exclude_none=True)
+    return {f"{PREFIX}{name.upper()}": str(value) for name, value in given.items() if "*" not in str(value)}
+
+
+def _is_inherited(name: str) -> bool:
+    return not name.startswith(PREFIX) or name in INHERITED

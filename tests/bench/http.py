@@ -1,0 +1,134 @@
+"""`POST items` over HTTP, durable, beside a FastAPI handler that does nothing on the same server."""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from infra.local.ports import free_ports
+from infra.local.throwaway import environment_of
+from shared.http.auth import Tokens
+from shared.registry import Registry, push
+from shared.schemas import load_schemas
+from shared.settings import Settings
+from tests.bench.figures import Figure, side_by_side
+from tests.bench.kernel import AT_ONCE, Stopwatch
+
+EACH = 300
+PER_CART = 90
+SKU = "BENCH-1"
+ITEM = b'{"sku":"BENCH-1","quantity":1}'
+
+
+async def run(settings: Settings) -> list[Figure]:
+    async with Registry(settings) as registry:
+        await push(registry, load_schemas())
+    port, worker_port = free_ports(2)
+    async with _server(settings, port, worker_port) as base:
+        shoppers = await _shoppers(settings, base)
+        latencies: list[float] = []
+
+        async def items() -> float:
+            return await _load(
+                port, [[_request(path, t) for path in await _carts(base, t)] for t in shoppers], latencies
+            )
+
+        async def nothing() -> float:
+            return await _load(port, [[_request("/noop", token)] for token in shoppers], [])
+
+        a, b = await side_by_side(items, nothing)
+    p99 = statistics.quantiles(latencies, n=100)[98] * 1000
+    return [
+        Figure("POST items, 32 at once, FastAPI doing nothing", a, b, "requests/s", at_least=0.65),
+        Figure("POST items, p99 at that load", p99, p99, "ms"),
+    ]
+
+
+@asynccontextmanager
+async def _server(settings: Settings, port: int, worker_port: int) -> AsyncIterator[str]:
+    """The API as `till up --split` runs it: relay and consumers have processes of their own."""
+    env = os.environ | environment_of(settings)
+    command = [sys.executable, "-m", "tests.bench.http_server", "api", "--port", str(port)]
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "services.shop", "worker", "--port", str(worker_port)],
+        env=env,
+        stdout=subprocess.DEVNULL,
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        await _ready(base, process)
+        yield base
+    finally:
+        for child in (process, worker):
+            child.terminate()
+        for child in (process, worker):
+            child.wait(20)
+
+
+async def _ready(base: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    async with httpx.AsyncClient(base_url=base) as http:
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                if (await http.get("/readyz")).is_success:
+                    return
+            except httpx.TransportError:
+                await asyncio.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+async def _shoppers(settings: Settings, base: str) -> list[str]:
+    operator = Tokens(settings).mint("bench", ["operator"], 3600)
+    async with httpx.AsyncClient(base_url=base, timeout=30) as http:
+        product = {"name": "Bench", "price": {"amount": 100, "currency": "EUR"}, "stock": 1}
+        listed = await http.put(f"/v1/products/{SKU}", json=product, headers={"Authorization": f"Bearer {operator}"})
+        listed.raise_for_status()
+        tokens: list[str] = [(await http.post("/v1/sessions")).json()["token"] for _ in range(AT_ONCE)]
+        cart = (await http.post("/v1/carts", headers={"Authorization": f"Bearer {tokens[0]}"})).json()["cart_id"]
+        seen = await http.post(
+            f"/v1/carts/{cart}/items",
+            content=ITEM,
+            headers={"Authorization": f"Bearer {tokens[0]}", "Min-Position": listed.headers["Event-Position"]},
+        )
+        seen.raise_for_status()
+    return tokens
+
+
+async def _carts(base: str, token: str) -> list[str]:
+    """As many as a shopper fills in a round."""
+    async with httpx.AsyncClient(base_url=base, headers={"Authorization": f"Bearer {token}"}) as http:
+        opened = [(await http.post("/v1/carts")).json()["cart_id"] for _ in range(EACH // PER_CART + 1)]
+    return [f"/v1/carts/{cart_id}/items" for cart_id in opened]
+
+
+def _request(path: str, token: str) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(ITEM)}\r\n\r\n".encode() + ITEM
+
+
+async def _load(port: int, shoppers: list[list[bytes]], latencies: list[float]) -> float:
+    with Stopwatch() as watch:
+        await asyncio.gather(*(_shopper(port, requests, latencies) for requests in shoppers))
+    return len(shoppers) * EACH / watch.seconds
+
+
+async def _shopper(port: int, requests: list[bytes], latencies: list[float]) -> None:
+    """A client thin enough not to be what is measured."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for n in range(EACH):
+        start = time.perf_counter()
+        writer.write(requests[n // PER_CART % len(requests)])
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        latencies.append(time.perf_counter() - start)
+        if not head.startswith(b"HTTP/1.1 2"):
+            raise RuntimeError(f"the shop answered {head!r} {body!r}")
+    writer.close()

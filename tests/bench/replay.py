@@ -1,0 +1,99 @@
+"""Replay of one long stream, beside bare fetch + fastavro decode + fold, and beside the `eventsourcing` library."""
+
+import asyncio
+from io import BytesIO
+from typing import Any
+
+from fastavro import schemaless_reader
+from uuid_utils import uuid7
+
+from services.cart.commands import SetQuantity
+from services.cart.decider import evolve, initial
+from shared.codec import PREFIX, Codec, from_record, schema_id_of
+from shared.handler import CommandHandler
+from shared.registry import Registry, SchemaMemory
+from shared.schemas import load_schemas
+from shared.service import Runtime
+from shared.settings import Settings
+from shared.snapshots import Snapshots
+from tests.bench.commands import TUNED, TheirCart, their_application
+from tests.bench.figures import Figure, side_by_side
+from tests.bench.kernel import CUSTOMER, ME, MUG, Stopwatch, add_item, cart_service, empty, open_carts
+
+EVENTS = 50_000
+THEIR_EVENTS = 10_000
+NEVER = 10**9
+
+
+async def run(settings: Settings) -> list[Figure]:
+    async with cart_service(settings) as runtime:
+        await empty(runtime.pool)
+        stream_id = await _long_stream(runtime)
+
+        async def ours() -> float:
+            handler = await _cold_handler(runtime, settings)
+            with Stopwatch() as watch:
+                reached = (await handler.state(stream_id)).version
+            return reached / watch.seconds
+
+        bare = await side_by_side(ours, lambda: _bare(runtime, stream_id))
+        application = their_application(settings, TUNED)
+        try:
+            theirs = await side_by_side(ours, lambda: _theirs(application), rounds=3)
+        finally:
+            application.close()
+    return [
+        Figure("replay of a long stream, bare fetch + decode + fold", *bare, "events/s", at_least=0.85),
+        Figure("replay of a long stream, eventsourcing", *theirs, "events/s", at_least=4.5),
+    ]
+
+
+async def _long_stream(runtime: Runtime) -> str:
+    name = str(uuid7())
+    stream_id = f"cart:{name}"
+    await open_carts(runtime.handler, [name])
+    for sku in range(10):
+        await runtime.handler.handle(stream_id, add_item(sku), ME)
+    commands = [SetQuantity(CUSTOMER, f"SKU-{n % 10}", 2 + n // 10 % 50, MUG, n) for n in range(EVENTS)]
+    for start in range(0, EVENTS, 2_000):
+        await asyncio.gather(*(runtime.handler.handle(stream_id, c, ME) for c in commands[start : start + 2_000]))
+    await runtime.pool.execute("DELETE FROM snapshots")
+    return stream_id
+
+
+async def _cold_handler(runtime: Runtime, settings: Settings) -> CommandHandler[Any, Any, Any]:
+    """As after a restart: it remembers nothing, and there is no snapshot."""
+    decider, codec = runtime.service.decider, Codec()
+    async with Registry(settings) as registry:
+        await SchemaMemory(runtime.pool, registry, load_schemas(), codec).bind(decider.topic, decider.events)
+    snapshots = Snapshots(runtime.pool, decider, every=NEVER)
+    return CommandHandler(decider, runtime.store, codec, snapshots, "/bench")
+
+
+async def _bare(runtime: Runtime, stream_id: str) -> float:
+    newest = {schema.type: schema for schema in load_schemas().of_topic("cart.events")}
+    known = await runtime.pool.fetch("SELECT id, subject FROM schemas")
+    types = {event.__name__: event for event in runtime.service.decider.events}
+    readers = {}
+    for schema_id, subject in known:
+        name = subject.rpartition(".")[2]
+        if name in types:
+            readers[schema_id] = newest[name].parsed, from_record(types[name])
+    with Stopwatch() as watch:
+        rows = await runtime.pool.fetch("SELECT value FROM events WHERE stream_id = $1 ORDER BY version", stream_id)
+        state = initial
+        for row in rows:
+            schema, build = readers[schema_id_of(row[0])]
+            state = evolve(state, build(schemaless_reader(BytesIO(row[0][PREFIX.size :]), schema, None)))
+    return len(rows) / watch.seconds
+
+
+async def _theirs(application: Any) -> float:
+    cart = TheirCart("customer")
+    for n in range(THEIR_EVENTS):
+        cart.add_item(f"SKU-{n % 40}", "Enamel mug 350 ml", 1, 1290, "EUR")
+    application.save(cart)
+    application.repository.cache.clear() if hasattr(application.repository.cache, "clear") else None
+    with Stopwatch() as watch:
+        application.repository.get(cart.id)
+    return THEIR_EVENTS / watch.seconds

@@ -1,0 +1,37 @@
+"""The stack of the tests: real servers, started once per run when a test first asks, gone when the run is.
+
+In a home of its own and on free ports, so that tests run beside a shop, and beside each other.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.stack import servers, up
+from infra.local.throwaway import settings_of, throwaway
+from shared.settings import PREFIX, Settings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_settings() -> None:
+    """What a developer has set for a shop of theirs is none of the tests' business."""
+    for name in [name for name in os.environ if name.startswith(PREFIX) and name != "TILL_CACHE"]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def stack_environment() -> Iterator[dict[str, str]]:
+    """The environment in which a `till` command, or a process of the shop, finds the stack."""
+    with throwaway() as environment:
+        settings = settings_of(environment)
+        assert len(servers(settings)) == 3, "A .env in this folder names servers elsewhere: tests keep off them."
+        asyncio.run(up(settings, servers_only=True))
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def stack(stack_environment: dict[str, str]) -> Settings:
+    """Settings of running servers, with all topics. Tests share them: use names that no other test uses."""
+    return settings_of(stack_environment)

@@ -1,0 +1,19 @@
+"""What the tests of the kernel share: an event loop, and a service of tallies with a topic and a schema of its own."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from shared.settings import Settings
+from tests.integration.kit import Tallies, new_tallies
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def tallies(stack: Settings) -> AsyncIterator[Tallies]:
+    async with new_tallies(stack) as tallies:
+        yield tallies

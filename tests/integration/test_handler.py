@@ -1,0 +1,230 @@
+"""Commands under concurrency: each accepted one counts once, whoever else writes, goes away or asks again."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from shared.envelope import Context
+from shared.errors import Refused
+from shared.handler import Contended, Handled, KeyReused, Request, StaleVersion
+from shared.service import Runtime
+from shared.store import StoredAnswer
+from tests.integration.kit import ANN, Add, Added, RaiseTo, Tallies, Tally, add, handled
+
+pytestmark = pytest.mark.anyio
+
+
+async def outcome_of(
+    runtime: Runtime, stream_id: str, command: Add | RaiseTo, request: Request | None = None, context: Context = ANN
+) -> Handled[Any, Any] | StoredAnswer | Exception:
+    try:
+        return await runtime.handler.handle(stream_id, command, context, request=request)
+    except (Refused, Contended, KeyReused, StaleVersion) as no:
+        return no
+
+
+def keyed(key: str, digest: bytes = b"digest") -> Request:
+    return Request(key, digest, answer)
+
+
+def answer(outcome: Handled[Any, Any] | Refused) -> tuple[int, bytes, bytes]:
+    if isinstance(outcome, Refused):
+        return 409, b"", outcome.message.encode()
+    return 200, b"", f"{outcome.stream_id} {outcome.version} {outcome.state.total}".encode()
+
+
+def answers(outcomes: Sequence[object]) -> set[tuple[int, bytes]]:
+    """What a client was told, be it the first time or again."""
+    told = set()
+    for outcome in outcomes:
+        if isinstance(outcome, StoredAnswer):
+            told.add((outcome.status, outcome.body))
+        else:
+            assert isinstance(outcome, Handled | Refused)
+            told.add((answer(outcome)[0], answer(outcome)[2]))
+    return told
+
+
+async def versions(runtime: Runtime, stream_id: str) -> list[int]:
+    return [recorded.version for recorded in await runtime.store.history(stream_id)]
+
+
+async def test_writers_in_several_processes_never_lose_an_update_nor_pass_the_limit(tallies: Tallies) -> None:
+    async with tallies.processes(4) as processes:
+        outcomes = await asyncio.gather(
+            *(outcome_of(process, "tally:a", add(1, limit=120)) for _ in range(50) for process in processes)
+        )
+        accepted = [o for o in outcomes if isinstance(o, Handled)]
+        assert all(isinstance(o, Handled | Refused | Contended) for o in outcomes)
+        contended = [o for o in outcomes if isinstance(o, Contended)]
+        assert len(accepted) == 120 or contended, "refused although there was room"
+        assert sorted(o.version for o in accepted) == list(range(1, len(accepted) + 1))
+        assert await versions(processes[0], "tally:a") == list(range(1, len(accepted) + 1))
+        assert (await processes[1].handler.state("tally:a")).state == Tally(len(accepted))
+        keys = await processes[0].pool.fetch("SELECT key, headers FROM outbox ORDER BY position")
+        assert len(keys) == len(accepted)
+
+
+async def test_writers_of_many_streams_do_not_disturb_each_other(tallies: Tallies) -> None:
+    async with tallies.processes(2) as processes:
+        await asyncio.gather(
+            *(handled(processes[n % 2], f"tally:{n % 40}", add(1, 1)) for n in range(400)),
+        )
+        for n in range(40):
+            assert await versions(processes[0], f"tally:{n}") == list(range(1, 21))
+
+
+async def test_commands_that_wait_for_each_other_are_decided_one_after_the_other(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        outcomes = await asyncio.gather(*(outcome_of(runtime, "tally:a", add(4, limit=10)) for _ in range(3)))
+        assert [isinstance(o, Handled) for o in outcomes] == [True, True, False]
+        assert (await runtime.handler.state("tally:a")).state == Tally(8)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+async def test_a_caller_who_goes_away_harms_nobody_and_leaves_no_half_of_its_command(
+    tallies: Tallies, turns: int
+) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:a", add(1000))
+        neighbours = [asyncio.create_task(handled(runtime, "tally:a", add(1))) for _ in range(5)]
+        leaving = asyncio.create_task(handled(runtime, "tally:a", add(100, 100, 100)))
+        neighbours += [asyncio.create_task(handled(runtime, "tally:a", add(1))) for _ in range(5)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        results = await asyncio.gather(*neighbours)
+        assert {result.events[0] for result in results} == {Added(1)}
+        await runtime.handler.settled()
+        events = [await runtime.memory.decode(value) for value in await runtime.store.load("tally:a")]
+        hundreds = events.count(Added(100))
+        assert hundreds in (0, 3)
+        assert (await runtime.handler.state("tally:a")).state == Tally(1010 + 100 * hundreds)
+
+
+async def test_a_remembered_state_never_refuses_what_the_log_allows(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        await handled(here, "tally:a", add(10, limit=10))
+        await handled(there, "tally:a", add(-5))
+        assert (await handled(here, "tally:a", add(5, limit=10))).state == Tally(10)
+
+
+async def test_a_remembered_state_never_allows_what_the_log_forbids(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        await handled(here, "tally:a", add(5, limit=10))
+        await handled(there, "tally:a", add(5))
+        with pytest.raises(Refused):
+            await handled(here, "tally:a", add(1, limit=10))
+
+
+async def test_a_remembered_state_never_finds_nothing_to_do_where_there_is_something(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        await handled(here, "tally:a", RaiseTo(10))
+        await handled(there, "tally:a", add(-4))
+        assert (await handled(here, "tally:a", RaiseTo(10))).events == [Added(4)]
+        nothing = await handled(there, "tally:a", RaiseTo(10))
+        assert (nothing.events, nothing.version) == ([], 3)
+
+
+async def test_a_read_sees_what_another_process_wrote(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        await handled(here, "tally:a", add(1))
+        await handled(there, "tally:a", add(1))
+        assert (await here.handler.state("tally:a")).version == 2
+
+
+async def test_who_names_the_version_it_saw_is_served_only_while_it_is_the_latest(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        assert (await handled(here, "tally:a", add(1), expected=0)).version == 1
+        assert (await handled(there, "tally:a", add(1), expected=1)).version == 2
+        with pytest.raises(StaleVersion) as stale:
+            await handled(here, "tally:a", add(1), expected=1)
+        assert stale.value.version == 2
+        assert await versions(here, "tally:a") == [1, 2]
+
+
+async def test_of_many_who_saw_the_same_version_exactly_one_wins(tallies: Tallies) -> None:
+    async with tallies.processes(3) as processes:
+        for process in processes:
+            await handled(process, "tally:a", add(1))
+
+        async def try_it(process: Runtime) -> bool:
+            try:
+                await handled(process, "tally:a", add(1), expected=3)
+            except StaleVersion:
+                return False
+            return True
+
+        won = await asyncio.gather(*(try_it(process) for process in processes for _ in range(4)))
+        assert sum(won) == 1
+        assert await versions(processes[0], "tally:a") == [1, 2, 3, 4]
+
+
+async def test_one_key_twenty_times_at_once_from_two_processes_has_one_effect_and_one_answer(
+    tallies: Tallies,
+) -> None:
+    async with tallies.processes(2) as processes:
+        outcomes = await asyncio.gather(
+            *(outcome_of(processes[n % 2], "tally:a", add(7), keyed("k")) for n in range(20))
+        )
+        assert answers(outcomes) == {(200, b"tally:a 1 7")}
+        assert await versions(processes[0], "tally:a") == [1]
+
+
+async def test_one_key_has_one_effect_even_where_each_try_names_a_stream_of_its_own(tallies: Tallies) -> None:
+    """As when a cart is opened: its id is made by the server, anew at every try."""
+    async with tallies.processes(2) as processes:
+        outcomes = await asyncio.gather(
+            *(outcome_of(processes[n % 2], f"tally:{n}", add(7), keyed("k")) for n in range(20))
+        )
+        assert len(answers(outcomes)) == 1
+        assert await processes[0].pool.fetchval("SELECT count(*) FROM events") == 1
+        assert await processes[0].pool.fetchval("SELECT count(*) FROM outbox") == 1
+
+
+async def test_a_key_used_again_for_another_request_is_refused_and_does_nothing(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await outcome_of(runtime, "tally:a", add(1), keyed("k", b"one"))
+        with pytest.raises(KeyReused):
+            await runtime.handler.handle("tally:a", add(2), ANN, request=keyed("k", b"another"))
+        together = await asyncio.gather(
+            *(outcome_of(runtime, "tally:b", add(1), keyed("fresh", digest)) for digest in (b"one", b"another"))
+        )
+        assert [type(o) for o in together] == [Handled, KeyReused]
+        assert await versions(runtime, "tally:a") == await versions(runtime, "tally:b") == [1]
+
+
+async def test_the_same_key_of_another_person_is_another_key(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        for actor in ("customer:ann", "customer:bob"):
+            done = await outcome_of(runtime, "tally:a", add(1), keyed("k"), Context(actor))
+            assert isinstance(done, Handled)
+        assert await versions(runtime, "tally:a") == [1, 2]
+
+
+async def test_a_refusal_is_repeated_word_for_word_although_it_would_be_granted_by_now(tallies: Tallies) -> None:
+    async with tallies.processes(2) as (here, there):
+        await handled(here, "tally:a", add(10))
+        first = await outcome_of(here, "tally:a", add(1, limit=10), keyed("k"))
+        assert isinstance(first, Refused)
+        await handled(there, "tally:a", add(-10))
+        again = [await outcome_of(process, "tally:a", add(1, limit=10), keyed("k")) for process in (here, there)]
+        assert all(isinstance(o, StoredAnswer) for o in again)
+        assert answers([first, *again]) == {(409, b"10 and 1 are more than 10.")}
+        assert await versions(here, "tally:a") == [1, 2]
+
+
+async def test_the_answer_to_a_key_is_that_of_its_own_time(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await outcome_of(runtime, "tally:a", add(1), keyed("k"))
+        await handled(runtime, "tally:a", add(1))
+        assert answers([await outcome_of(runtime, "tally:a", add(1), keyed("k"))]) == {(200, b"tally:a 1 1")}
+
+
+async def test_stopping_waits_for_every_command_that_was_accepted(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        tasks = [asyncio.create_task(handled(runtime, f"tally:{n % 5}", add(1))) for n in range(50)]
+        await asyncio.sleep(0)
+    assert all(task.done() and task.result().events for task in tasks)
