@@ -132,7 +132,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
     async def _seek_to_stored(self, partition: TopicPartition) -> None:
         """Our database knows how far we are; Kafka's own group offsets are not used."""
         kafka = self._kafka
-        if kafka is None:
+        if kafka is None or partition not in kafka.assignment():
             return
         await self._pool.execute(
             "INSERT INTO offsets (consumer, topic, partition, next_offset) VALUES ($1, $2, $3, 0)"
@@ -141,16 +141,30 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             *partition,
         )
         stored = await self._pool.fetchval(
-            # Beyond the end: the topic was made anew and filled again. What we have seen already, versions tell.
-            "UPDATE offsets SET next_offset = CASE WHEN next_offset > $4 THEN 0 ELSE next_offset END"
-            " WHERE consumer = $1 AND topic = $2 AND partition = $3 RETURNING next_offset",
+            "SELECT next_offset FROM offsets WHERE consumer = $1 AND topic = $2 AND partition = $3",
             self.name,
             *partition,
-            (await kafka.end_offsets([partition]))[partition],
         )
-        if partition in kafka.assignment():
+        if stored > (await kafka.end_offsets([partition]))[partition]:
+            stored = await self._start_anew(partition, stored)
+        if partition in kafka.assignment():  # still
             self._next[partition] = stored
             kafka.seek(partition, stored)
+
+    async def _start_anew(self, partition: TopicPartition, stored: int) -> int:
+        """The topic ends before the place we had reached: it was lost and made again. Versions tell what we have."""
+        log.warning(
+            "the topic was made anew: it is read from its start",
+            extra={"consumer": self.name, "partition": partition, "reached": stored},
+        )
+        await self._pool.execute(
+            "UPDATE offsets SET next_offset = 0"
+            " WHERE consumer = $1 AND topic = $2 AND partition = $3 AND next_offset = $4",
+            self.name,
+            *partition,
+            stored,
+        )
+        return 0
 
     async def _advance(self, kafka: AIOKafkaConsumer, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
         try:

@@ -16,6 +16,7 @@ from shared import crashpoints, logs
 from shared.database import AWAY
 from shared.errors import OperatorError
 from shared.http.app import Readiness, create_app
+from shared.http.metrics import Gather, Sample
 from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
 
@@ -76,7 +77,7 @@ async def _run(
         runtimes = [await stack.enter_async_context(open_service(service, settings)) for service in services]
         served = [*routers, *(r.service.router(r) for r in runtimes)] if part != "worker" else []
         statuses = {code: status for service in services for code, status in service.statuses.items()}
-        app = create_app(settings, title, served, statuses, _readiness(runtimes))
+        app = create_app(settings, title, served, statuses, _readiness(runtimes), _gather(runtimes))
         async with asyncio.TaskGroup() as tasks:
             background = tasks.create_task(_work(runtimes, part))
             log.info("started", extra={"services": [s.name for s in services], "part": part, "port": port})
@@ -129,3 +130,23 @@ def _readiness(runtimes: Sequence[Runtime]) -> Readiness:
         return reasons
 
     return lacking
+
+
+def _gather(runtimes: Sequence[Runtime]) -> Gather:
+    async def samples() -> list[Sample]:
+        found: list[Sample] = []
+        for runtime in runtimes:
+            service = {"service": runtime.service.name}
+            try:
+                waiting = await runtime.pool.fetchval("SELECT count(*) FROM outbox")
+                offsets = await runtime.pool.fetch("SELECT consumer, topic, partition, next_offset FROM offsets")
+            except AWAY:
+                continue
+            found.append(("till_outbox_messages", service, waiting))
+            found.append(("till_relay_published", service, runtime.relay.published))
+            found += [
+                ("till_consumer_offset", {"consumer": c, "topic": t, "partition": str(p)}, n) for c, t, p, n in offsets
+            ]
+        return found
+
+    return samples

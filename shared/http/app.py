@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Response
+from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.http import problems
 from shared.http.auth import Tokens
+from shared.http.metrics import CONTENT_TYPE, Counted, Gather, Metrics
 from shared.http.problems import Problem, Statuses
 from shared.settings import Settings
 
@@ -15,7 +17,12 @@ Readiness = Callable[[], Awaitable[dict[str, str]]]
 
 
 def create_app(
-    settings: Settings, title: str, routers: Sequence[APIRouter], statuses: Statuses, readiness: Readiness
+    settings: Settings,
+    title: str,
+    routers: Sequence[APIRouter],
+    statuses: Statuses,
+    readiness: Readiness,
+    gather: Gather,
 ) -> FastAPI:
     app = FastAPI(
         title=title,
@@ -27,7 +34,9 @@ def create_app(
     app.state.tokens = Tokens(settings)
     app.state.statuses = statuses
     problems.install(app)
+    metrics = Metrics(gather)
     app.add_middleware(BodyLimit, limit=settings.body_limit)
+    app.add_middleware(Counted, metrics=metrics)
     for router in routers:
         app.include_router(router)
 
@@ -41,6 +50,12 @@ def create_app(
             detail = "; ".join(f"{part}: {reason}" for part, reason in lacking.items())
             return Problem(503, "not-ready", detail, problems.RETRY_AFTER).response()
         return Response(b'{"status":"ready"}', media_type="application/json")
+
+    @app.get(
+        "/metrics", tags=["process"], summary="What it has counted, for Prometheus", response_class=PlainTextResponse
+    )
+    async def show_metrics() -> Response:
+        return Response(await metrics.page(), media_type=CONTENT_TYPE)
 
     return app
 

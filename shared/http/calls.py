@@ -127,7 +127,7 @@ def answer_list(body: Any) -> Response:
 
 async def _call(request: Request) -> Call:
     """One dependency for all of it, reading the headers itself: five of FastAPI's own cost more than the append."""
-    headers = request.headers
+    headers = _headers_of(request)
     tokens: Tokens = request.app.state.tokens
     principal = await tokens.principal(headers.get("authorization"))
     request_id = str(uuid7())
@@ -135,7 +135,8 @@ async def _call(request: Request) -> Call:
     correlation_id = asked if CORRELATION.fullmatch(asked) else request_id
     traceparent = headers.get("traceparent", "")
     if not TRACEPARENT.fullmatch(traceparent):
-        traceparent = f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
+        random = os.urandom(24).hex()
+        traceparent = f"00-{random[:32]}-{random[32:]}-01"
     correlation.set(correlation_id)
     return Call(
         request,
@@ -148,7 +149,12 @@ async def _call(request: Request) -> Call:
 
 
 async def _read(request: Request) -> Read:
-    return Read(request, _position(request.headers.get("min-position")))
+    return Read(request, _position(_headers_of(request).get("min-position")))
+
+
+def _headers_of(request: Request) -> dict[str, str]:
+    """A plain dict: Starlette's looks through all headers for each that is asked for."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
 
 
 def _key(header: str | None) -> str | None:

@@ -24,7 +24,7 @@ class TheirCart(Aggregate):
         self.lines: dict[str, int] = {}
 
     @event("ItemAdded")
-    def add_item(self, sku: str, name: str, quantity: int, amount: int, currency: str) -> None:
+    def add_item(self, sku: str, name: str, quantity: int, amount: int, currency: str) -> None:  # noqa: ARG002
         self.lines[sku] = self.lines.get(sku, 0) + quantity
 
 

@@ -58,8 +58,6 @@ async def side_by_side(
     ours: Callable[[], Awaitable[float]], reference: Callable[[], Awaitable[float]], rounds: int = 5
 ) -> tuple[float, float]:
     """Alternate the two, and take the round whose ratio is the median: noise hits both sides of a round alike."""
-    measured: list[tuple[float, float]] = []
-    for _ in range(rounds):
-        measured.append((await ours(), await reference()))
+    measured = [(await ours(), await reference()) for _ in range(rounds)]
     ratio = statistics.median_low(a / b for a, b in measured)
     return next((a, b) for a, b in measured if a / b == ratio)

@@ -6,8 +6,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 
@@ -30,14 +30,17 @@ async def run(settings: Settings) -> list[Figure]:
     async with Registry(settings) as registry:
         await push(registry, load_schemas())
     port, worker_port = free_ports(2)
-    async with _server(settings, port, worker_port) as base:
-        shoppers = await _shoppers(settings, base)
+    base = f"http://127.0.0.1:{port}"
+    with _process(settings, "tests.bench.http_server", "api", port) as server:
+        await _ready(base, server)
+        with _process(settings, "services.shop", "worker", worker_port):
+            shoppers = await _shoppers(settings, base)
+        # From here on without the relay, which has its own bench: what is measured is one process and PostgreSQL.
         latencies: list[float] = []
 
         async def items() -> float:
-            return await _load(
-                port, [[_request(path, t) for path in await _carts(base, t)] for t in shoppers], latencies
-            )
+            requests = [[_request(path, token) for path in await _carts(base, token)] for token in shoppers]
+            return await _load(port, requests, latencies)
 
         async def nothing() -> float:
             return await _load(port, [[_request("/noop", token)] for token in shoppers], [])
@@ -50,26 +53,16 @@ async def run(settings: Settings) -> list[Figure]:
     ]
 
 
-@asynccontextmanager
-async def _server(settings: Settings, port: int, worker_port: int) -> AsyncIterator[str]:
-    """The API as `till up --split` runs it: relay and consumers have processes of their own."""
-    env = os.environ | environment_of(settings)
-    command = [sys.executable, "-m", "tests.bench.http_server", "api", "--port", str(port)]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "services.shop", "worker", "--port", str(worker_port)],
-        env=env,
-        stdout=subprocess.DEVNULL,
-    )
-    base = f"http://127.0.0.1:{port}"
+@contextmanager
+def _process(settings: Settings, module: str, part: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", module, part, "--port", str(port)]
+    environment = os.environ | environment_of(settings) | {"TILL_LOG_LEVEL": "ERROR"}
+    process = subprocess.Popen(command, env=environment)
     try:
-        await _ready(base, process)
-        yield base
+        yield process
     finally:
-        for child in (process, worker):
-            child.terminate()
-        for child in (process, worker):
-            child.wait(20)
+        process.terminate()
+        process.wait(20)
 
 
 async def _ready(base: str, process: subprocess.Popen[bytes]) -> None:

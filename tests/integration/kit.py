@@ -280,7 +280,13 @@ def _record(message: Any) -> Record:
 
 def send(settings: Settings, topic: str, records: Iterable[Record]) -> None:
     """Put messages into a topic past everything of ours, in their order, into the partition they name."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": settings.kafka_bootstrap, "acks": "all"})
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": settings.kafka_bootstrap,
+            "message.max.bytes": 10_000_000,
+            "compression.type": "zstd",
+        }
+    )
     failures: list[Any] = []
 
     def delivered(error: Any, _message: Any) -> None:

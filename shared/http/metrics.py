@@ -1,0 +1,62 @@
+"""What a process counts, for Prometheus: requests at the edge, and how far its logs are."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+Sample = tuple[str, dict[str, str], float]
+"""Name, labels, value: of what is looked up when asked."""
+Gather = Callable[[], Awaitable[list[Sample]]]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    def __init__(self, gather: Gather) -> None:
+        self._gather = gather
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "till_http_requests", "Requests answered.", ["method", "route", "status"], registry=self._registry
+        )
+        self.seconds = Histogram(
+            "till_http_request_seconds", "Time to answer.", ["method", "route"], registry=self._registry
+        )
+        self._gauges: dict[str, Gauge] = {}
+
+    async def page(self) -> bytes:
+        for name, labels, value in await self._gather():
+            gauge = self._gauges.get(name)
+            if gauge is None:
+                described = name.removeprefix("till_").replace("_", " ").capitalize() + "."
+                gauge = self._gauges[name] = Gauge(name, described, list(labels), registry=self._registry)
+            gauge.labels(**labels).set(value)
+        return generate_latest(self._registry)
+
+
+class Counted:
+    """Counts by route (`/v1/carts/{cart_id}`), not by path: there are few of the one and no end of the other."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.requests.labels(scope["method"], route, status).inc()
+            self._metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - start)
