@@ -115,8 +115,8 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         self._kafka = kafka
         self._next.clear()
         kafka.subscribe(list(self.topics), listener=self)
-        await kafka.start()
         try:
+            await kafka.start()
             yield kafka
         finally:
             await kafka.stop()
@@ -182,18 +182,22 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             raise
 
     async def _apply_all(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        if await self._fails(partition, records) is None:
+            return
+        # One of them is poison: find it, set it aside, go on with the others.
+        for record in records:
+            if error := await self._fails(partition, [record]):
+                await self._transact(partition, [record], None, poison=error)
+
+    async def _fails(self, partition: TopicPartition, records: list[ConsumerRecord]) -> Exception | None:
+        """Apply them; what is wrong with them, if anything. Given, not raised, or it would be the cause of the next."""
         try:
             await self._transact(partition, records, self._apply)
         except (Fenced, *TRANSIENT):
             raise
-        except Exception:  # one of them is poison: find it, set it aside, go on with the others
-            for record in records:
-                try:
-                    await self._transact(partition, [record], self._apply)
-                except (Fenced, *TRANSIENT):
-                    raise
-                except Exception as error:  # whatever it is, it is kept with the message
-                    await self._transact(partition, [record], None, poison=error)
+        except Exception as error:  # whatever it is, it is kept with the message
+            return error
+        return None
 
     async def _transact(
         self,

@@ -113,8 +113,8 @@ async def open_producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
         max_batch_size=BATCH_BYTES,
         request_timeout_ms=10_000,
     )
-    await producer.start()
     try:
+        await producer.start()
         yield producer
     finally:
         # An idempotent producer never gives a batch up. The store has it all, so we need not wait for it.

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local.stack import servers, up
-from infra.local.throwaway import settings_of, throwaway
+from infra.local.throwaway import INHERITED, settings_of, throwaway
 from shared.settings import PREFIX, Settings
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_settings() -> None:
     """What a developer has set for a shop of theirs is none of the tests' business."""
-    for name in [name for name in os.environ if name.startswith(PREFIX) and name != "TILL_CACHE"]:
+    for name in [name for name in os.environ if name.startswith(PREFIX) and name not in INHERITED]:
         del os.environ[name]
 
 

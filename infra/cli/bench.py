@@ -15,6 +15,9 @@ ABOUT = {
     "append": "Appends to the event store.",
     "commands": "Commands handled: load, fold, decide, append.",
     "replay": "Streams replayed.",
+    "relay": "The outbox relayed to Kafka: throughput and latency.",
+    "http": "Requests answered by the shop API.",
+    "growth": "Appends and memory as the store grows to 5 million events (takes minutes).",
 }
 # Measures stacks of its own; the others share one that is started for them.
 WITHOUT_STACK = {"up"}

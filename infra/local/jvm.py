@@ -1,67 +1,67 @@
 """How a Java server is started fast and small: its flags, and an archive of its loaded classes (AppCDS).
 
-The first process of its kind writes the archive as it ends; all later ones map it. Kafka then starts in half
-the time. The archive lives in the cache, for one Java and one exact classpath.
+The first process of a program writes the archive as it ends; all later ones map it, and start in half the time.
 """
 
+import asyncio
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
-from infra.java import Java
+from infra.java import Java, find_java
 from infra.local.server import Launch
 from shared.settings import Settings
 
 FLAGS = (
-    "-XX:+UseSerialGC",  # two cores and small heaps: the other collectors' threads cost more than they save
-    "-XX:+ExitOnOutOfMemoryError",  # a broker that lives on without memory serves nobody
+    "-XX:TieredStopAtLevel=1",  # a start takes half the CPU; what it costs later is in ADR 3
+    "-XX:+UseSerialGC",  # for small heaps on few cores
+    "-XX:+ExitOnOutOfMemoryError",  # a server that lives on without memory serves nobody
     "-XX:-UsePerfData",
     "-Xlog:cds=off",
     "-Xlog:cds+dynamic=off",
 )
-# Without the optimising compiler a start takes half the CPU, and busy code a third more of it for ever.
-SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
+
+_one_at_a_time = Lock()
+_find_java = cache(find_java)
 
 
-def launch(
-    settings: Settings,
-    java: Java,
-    name: str,
-    version: str,
-    classpath: Sequence[Path],
-    flags: Sequence[str],
-    main: Sequence[str],
-    env: dict[str, str] | None = None,
-) -> Launch:
-    archive = archive_file(settings, java, name, classpath)
-    if archive.exists():
-        return Launch(tool(settings, java, name, classpath, flags, main), version, env or {})
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = f"{archive}.{os.urandom(4).hex()}"
-    recording = [*flags, f"-XX:ArchiveClassesAtExit={unfinished}"]
-    command = tool(settings, java, name, classpath, recording, main)
-    return Launch(command, version, env or {}, keeps={unfinished: str(archive)})
+@dataclass(frozen=True)
+class Program:
+    java: Java
+    classpath: Sequence[Path]
+    archive: Path
+
+    def command(self, flags: Sequence[str], main: Sequence[str]) -> list[str]:
+        shared = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.exists() else []
+        classpath = os.pathsep.join(map(str, self.classpath))
+        return [str(self.java.binary), *FLAGS, *shared, *flags, "-classpath", classpath, *main]
+
+    def launch(
+        self, version: str, flags: Sequence[str], main: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> Launch:
+        """As a server, which archives its classes if nobody has."""
+        if self.archive.exists():
+            return Launch(self.command(flags, main), version, env or {})
+        self.archive.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = f"{self.archive}.{os.urandom(4).hex()}"
+        command = self.command([*flags, f"-XX:ArchiveClassesAtExit={unfinished}"], main)
+        return Launch(command, version, env or {}, keeps={unfinished: str(self.archive)})
 
 
-def tool(
-    settings: Settings,
-    java: Java,
-    name: str,
-    classpath: Sequence[Path],
-    flags: Sequence[str],
-    main: Sequence[str],
-) -> list[str]:
-    """The command alone: uses the archive if it is there, writes none."""
-    archive = archive_file(settings, java, name, classpath)
-    shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
-    joined = os.pathsep.join(map(str, classpath))
-    return [str(java.binary), *FLAGS, *shared, *flags, "-classpath", joined, *main]
-
-
-def archive_file(settings: Settings, java: Java, name: str, classpath: Sequence[Path]) -> Path:
-    # Java ignores an archive whose jars were touched since: then it is a new one that is wanted.
+async def program(settings: Settings, name: str, classpath: Sequence[Path]) -> Program:
+    java = await asyncio.to_thread(_java, settings)
+    # Java ignores an archive if its jars were touched since, or are other ones: then a new one is wanted.
     identity = [java.version, str(java.binary.resolve())]
     identity += [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in classpath]
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
-    return settings.cache / "classes" / f"{name}-{digest}.jsa"
+    return Program(java, classpath, settings.cache / "classes" / f"{name}-{digest}.jsa")
+
+
+def _java(settings: Settings) -> Java:
+    """Found once, though several servers ask at the same time: looking at a Java means running it."""
+    with _one_at_a_time:
+        return _find_java(settings)

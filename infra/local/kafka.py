@@ -1,12 +1,12 @@
 """Kafka from its published jars: one node, or three, each broker and controller at once (KRaft)."""
 
-import asyncio
 import base64
 import uuid
 from collections.abc import Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -14,14 +14,15 @@ from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from infra.jars import jars
-from infra.java import Java, find_java
-from infra.local import jvm, logs
 from infra.local.home import write_whole
+from infra.local.jvm import program
 from infra.local.server import Launch, NotReady, Server
+from infra.local.tool import run_tool
 from shared.errors import OperatorError
 from shared.kafka import client_options, open_admin
 from shared.settings import HOST, Settings
 
+NAME = "kafka"
 READY_TOPIC = "_till.ready"
 
 
@@ -30,7 +31,7 @@ def servers(settings: Settings) -> list[Server]:
 
 
 def name_of(settings: Settings, node: int) -> str:
-    return "kafka" if settings.kafka_brokers == 1 else f"kafka-{node}"
+    return NAME if settings.kafka_brokers == 1 else f"{NAME}-{node}"
 
 
 def _nodes(settings: Settings) -> range:
@@ -96,55 +97,50 @@ def _properties(settings: Settings, node: int) -> dict[str, object]:
 
 
 async def _prepare(settings: Settings, node: int) -> Launch:
-    java, classpath = await asyncio.gather(
-        asyncio.to_thread(find_java, settings), asyncio.to_thread(jars, settings, "kafka")
-    )
     cluster_id = _cluster_id(settings)
+    classpath = jars(settings, "kafka")
+    java = await program(settings, NAME, classpath)
     config = _data(settings, node).with_name(f"{node}.properties")
     lines = [f"{name}={value}" for name, value in _properties(settings, node).items()]
     write_whole(config, "\n".join(lines) + "\n")
+    logging = f"-Dlog4j2.configurationFile={resources.files('infra.local').joinpath('log4j2.properties')}"
     if not (_data(settings, node) / "meta.properties").exists():
-        await _format(settings, node, java, classpath, config, cluster_id)
-    return jvm.launch(
-        settings,
-        java,
-        "kafka",
-        _version(classpath),
-        classpath,
-        [f"-Xmx{settings.kafka_heap}", f"-Dlog4j2.configurationFile={_log_config()}"],
-        ["kafka.Kafka", str(config)],
-    )
+        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
+        command = java.command([logging], tool)
+        await run_tool(settings.home, name_of(settings, node), "creating the data folder", command)
+    return java.launch(_version(classpath), [f"-Xmx{settings.kafka_heap}", logging], ["kafka.Kafka", str(config)])
 
 
-async def _format(
-    settings: Settings, node: int, java: Java, classpath: Sequence[Path], config: Path, cluster_id: str
-) -> None:
-    tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
-    flags = [*jvm.SHORT_LIVED, f"-Dlog4j2.configurationFile={_log_config()}"]
-    command = jvm.tool(settings, java, "kafka", classpath, flags, tool)
-    name = name_of(settings, node)
-    with logs.log_file(settings.home, name).open("ab") as log:
-        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-    if await process.wait():
-        reason = "\n".join(logs.telling_lines(logs.log_file(settings.home, name)))
-        raise OperatorError(f"Kafka's data folder could not be created:\n{reason}")
+def require_same_size(settings: Settings) -> None:
+    """Data of a cluster of one cannot become one of three, nor the other way round."""
+    cluster = _cluster(settings)
+    if cluster and cluster["brokers"] != settings.kafka_brokers:
+        raise OperatorError(
+            f"The Kafka data in {_cluster_file(settings).parent} are of {cluster['brokers']} broker(s), "
+            f"not {settings.kafka_brokers}.",
+            f"Keep to --brokers {cluster['brokers']}, set another TILL_HOME, or delete that folder.",
+        )
 
 
 def _cluster_id(settings: Settings) -> str:
-    """One id for all nodes, and their number: data of a cluster of one cannot become one of three."""
-    file = settings.home / "kafka" / "cluster.json"
-    if file.exists():
-        cluster = orjson.loads(file.read_bytes())
-        if cluster["brokers"] != settings.kafka_brokers:
-            raise OperatorError(
-                f"The Kafka data in {file.parent} are of {cluster['brokers']} broker(s), not {settings.kafka_brokers}.",
-                f"Keep to --brokers {cluster['brokers']}, set another TILL_HOME, or delete that folder.",
-            )
-        return str(cluster["id"])
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, orjson.dumps({"id": cluster_id, "brokers": settings.kafka_brokers}).decode())
-    return cluster_id
+    """One for all nodes, made once."""
+    cluster = _cluster(settings)
+    if not cluster:
+        new_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster = {"id": new_id, "brokers": settings.kafka_brokers}
+        _cluster_file(settings).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(_cluster_file(settings), orjson.dumps(cluster).decode())
+    return str(cluster["id"])
+
+
+def _cluster(settings: Settings) -> dict[str, Any]:
+    file = _cluster_file(settings)
+    cluster: dict[str, Any] = orjson.loads(file.read_bytes()) if file.exists() else {}
+    return cluster
+
+
+def _cluster_file(settings: Settings) -> Path:
+    return settings.home / "kafka" / "cluster.json"
 
 
 async def _ready(settings: Settings, node: int) -> None:
@@ -188,10 +184,6 @@ async def _read_back(settings: Settings, value: bytes) -> bytes:
 
 def _data(settings: Settings, node: int) -> Path:
     return settings.home / "kafka" / str(node)
-
-
-def _log_config() -> Path:
-    return Path(str(resources.files("infra.local").joinpath("log4j2.properties")))
 
 
 def _version(classpath: Sequence[Path]) -> str:

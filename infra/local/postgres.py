@@ -5,15 +5,14 @@ import importlib.util
 import os
 import shutil
 import signal
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import asyncpg
 import psutil
 
-from infra.local import logs
 from infra.local.server import Launch, NotReady, Server
+from infra.local.tool import run_tool
 from shared.errors import OperatorError
 from shared.settings import HOST, Settings
 
@@ -93,36 +92,20 @@ async def _create(settings: Settings, data: Path, binaries: Path) -> None:
     if os.geteuid() == 0:
         os.chown(unfinished, NOBODY, NOBODY)
     password = settings.database_password.get_secret_value()
-    await _run(
-        settings,
-        [
-            *(str(binaries / "initdb"), "-D", str(unfinished), "--username=postgres", "--pwfile=/dev/stdin"),
-            *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin"),
-            *("--builtin-locale=C.UTF-8", "--no-instructions"),
-        ],
-        password,
-    )
+    run = partial(run_tool, settings.home, NAME, "creating the data folder")
+    initdb = [
+        *(str(binaries / "initdb"), "-D", str(unfinished), "--username=postgres", "--pwfile=/dev/stdin"),
+        *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin"),
+        *("--builtin-locale=C.UTF-8", "--no-instructions"),
+    ]
+    await run([*_as_somebody(), *initdb], f"{password}\n")
     # One statement a line. The shop's role owns its databases and may replicate, but is no superuser.
     quoted = password.replace("'", "''")
     statements = [f"CREATE ROLE {ROLE} LOGIN REPLICATION PASSWORD '{quoted}'"]
     statements += [f"CREATE DATABASE {name} OWNER {ROLE}" for name in DATABASES]
-    await _run(
-        settings,
-        [str(binaries / "postgres"), "--single", "-D", str(unfinished), "template1"],
-        "\n".join(statements),
-    )
+    single = [str(binaries / "postgres"), "--single", "-D", str(unfinished), "template1"]
+    await run([*_as_somebody(), *single], "".join(f"{statement}\n" for statement in statements))
     unfinished.rename(data)
-
-
-async def _run(settings: Settings, command: Sequence[str], stdin: str) -> None:
-    with logs.log_file(settings.home, NAME).open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            *_as_somebody(), *command, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log
-        )
-        await process.communicate(f"{stdin}\n".encode())
-    if process.returncode:
-        reason = "\n".join(logs.telling_lines(logs.log_file(settings.home, NAME)))
-        raise OperatorError(f"PostgreSQL's data folder could not be created:\n{reason}")
 
 
 def _as_somebody() -> list[str]:

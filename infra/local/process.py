@@ -59,35 +59,35 @@ class Process:
         """Resident bytes of the process and all below it. Pages they share count for each: an upper bound."""
         return sum(_resident(process) for process in self._family())
 
-    async def stop(self) -> bool:
+    async def stop(self, keep: bool = True) -> bool:
         """By its signal; by force when it takes too long. False if it was not there any more."""
         if not self.is_alive():
             return False
         family = self._family()
-        # A process that is paused would not hear anything else.
+        # A paused process hears its signal only when it is woken.
         for sign in (signal.Signals(self.stop_signal), signal.SIGCONT):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, sign)
         try:
-            async with asyncio.timeout(GRACE_TO_KEEP if self.keeps else GRACE):
+            async with asyncio.timeout(GRACE_TO_KEEP if self.keeps and keep else GRACE):
                 await self._ended()
         except TimeoutError:
+            keep = False
             for process in [*self._family(), *family]:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             await self._ended()
-        else:
-            self._keep()
+        self._put_in_place(keep)
         return True
 
     async def _ended(self) -> None:
         while self.is_alive():
             await asyncio.sleep(0.02)
 
-    def _keep(self) -> None:
+    def _put_in_place(self, keep: bool) -> None:
         for written, place in self.keeps.items():
             with suppress(FileNotFoundError):
-                Path(written).replace(place)
+                Path(written).replace(place) if keep else Path(written).unlink()
 
     def _family(self) -> list[psutil.Process]:
         if not self.is_alive():

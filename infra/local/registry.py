@@ -1,13 +1,13 @@
 """The schema registry: Apicurio, with the Confluent API, its schemas in the local PostgreSQL."""
 
-import asyncio
 from functools import partial
+from pathlib import Path
 
 import httpx
 
 from infra.jars import registry_home
-from infra.java import find_java
-from infra.local import jvm, postgres
+from infra.local import postgres
+from infra.local.jvm import program
 from infra.local.server import Launch, NotReady, Server
 from shared.settings import HOST, Settings
 
@@ -29,10 +29,8 @@ def server(settings: Settings) -> Server:
 
 
 async def _prepare(settings: Settings) -> Launch:
-    java, folder = await asyncio.gather(
-        asyncio.to_thread(find_java, settings), asyncio.to_thread(registry_home, settings)
-    )
-    [runner] = folder.glob("apicurio-registry-app-*-runner.jar")
+    runner = _runner(settings)
+    java = await program(settings, NAME, [runner])
     properties = {
         "quarkus.http.host": HOST,
         "quarkus.http.port": settings.registry_port,
@@ -46,18 +44,18 @@ async def _prepare(settings: Settings) -> Launch:
         "apicurio.datasource.jdbc.min-size": 1,
         "apicurio.datasource.jdbc.max-size": 5,
     }
-    return jvm.launch(
-        settings,
-        java,
-        NAME,
+    return java.launch(
         runner.name.removeprefix("apicurio-registry-app-").removesuffix("-runner.jar"),
-        [runner],
-        # Rarely asked and never busy, so it stays with the fast compiler.
-        [f"-Xmx{settings.registry_heap}", *jvm.SHORT_LIVED, *(f"-D{k}={v}" for k, v in properties.items())],
+        [f"-Xmx{settings.registry_heap}", *(f"-D{name}={value}" for name, value in properties.items())],
         ["io.quarkus.runner.GeneratedMain"],
         # Not on the command line, where every user of the machine could read it.
         env={"APICURIO_DATASOURCE_PASSWORD": settings.database_password.get_secret_value()},
     )
+
+
+def _runner(settings: Settings) -> Path:
+    [runner] = registry_home(settings).glob("apicurio-registry-app-*-runner.jar")
+    return runner
 
 
 async def _ready(settings: Settings) -> None:

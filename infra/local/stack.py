@@ -51,6 +51,7 @@ async def up(
     """Start what is not running, wait until all of it works, create missing topics. Twice is harmless."""
     async with exclusive(settings.home, waiting):
         with writable(settings.home):
+            kafka.require_same_size(settings)
             settings = furnish(settings)
             everything = [*servers(settings), *([] if servers_only else services(settings))]
             wanted = _with_dependencies(everything, only) if only else everything

@@ -61,7 +61,7 @@ async def start_all(
             for chore in chores:
                 tasks.create_task(do(chore))
     except BaseException as failure:
-        await stop_all(home, started)
+        await stop_all(home, started, keep=False)  # half a start would make half an archive
         if isinstance(failure, BaseExceptionGroup) and (told := failure.subgroup(OperatorError)):
             raise _first(told) from failure
         raise

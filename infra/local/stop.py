@@ -18,7 +18,9 @@ async def down(home: Path, stopped: Stopped = lambda _: None) -> list[Process]:
         return await stop_all(home, list(recorded(home)), stopped)
 
 
-async def stop_all(home: Path, processes: Sequence[Process], stopped: Stopped = lambda _: None) -> list[Process]:
+async def stop_all(
+    home: Path, processes: Sequence[Process], stopped: Stopped = lambda _: None, keep: bool = True
+) -> list[Process]:
     """Those that were still there. Run files go in any case."""
     ended = {process.name: asyncio.Event() for process in processes}
     found: list[Process] = []
@@ -27,7 +29,7 @@ async def stop_all(home: Path, processes: Sequence[Process], stopped: Stopped = 
         for other in processes:
             if process.name in other.depends_on:
                 await ended[other.name].wait()
-        if await process.stop():
+        if await process.stop(keep):
             found.append(process)
             stopped(process)
         forget(home, process.name)

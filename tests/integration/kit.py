@@ -259,9 +259,10 @@ def read_topic(settings: Settings, topic: str) -> list[Record]:
             assert time.monotonic() < deadline, f"{topic} could not be read to its end"
             for message in consumer.consume(5000, timeout=0.5):
                 assert message.error() is None, message.error()
-                found.append(_record(message))
-                if message.offset() + 1 >= missing.get(message.partition(), 0):
-                    missing.pop(message.partition(), None)
+                record = _record(message)
+                found.append(record)
+                if record.offset + 1 >= missing.get(record.partition, 0):
+                    missing.pop(record.partition, None)
         return sorted(found)
     finally:
         consumer.close()

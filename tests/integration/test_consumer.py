@@ -7,6 +7,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Text
+from sqlalchemy.schema import CreateTable
+from sqlmodel import Field, SQLModel
 
 from shared.consumer import Consumer, Incoming
 from shared.database import Connection
@@ -14,6 +17,7 @@ from shared.deadletters import LIMIT
 from shared.registry import SchemaMemory
 from shared.service import Runtime
 from shared.settings import Settings
+from shared.views import RowView
 from tests.integration.kit import (
     Added,
     Record,
@@ -267,7 +271,43 @@ async def test_a_topic_that_was_lost_and_filled_again_is_read_from_its_start(tal
         assert await effects(runtime) == expected | {("tally:new", 1): 1}
 
 
-POISONED_STREAM = "tally:poisoned"
+class TallyRow(SQLModel, table=True):
+    __tablename__ = "tallies"
+    metadata = MetaData()
+
+    stream_id: str = Field(sa_column=Column(Text, primary_key=True))
+    total: int = Field(sa_column=Column(BigInteger, nullable=False))
+    version: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+def count(row: TallyRow | None, message: Incoming) -> TallyRow:
+    before = row.total if row else 0
+    return TallyRow(stream_id=message.stream_id, total=before + message.data.amount, version=message.version)
+
+
+VIEW = RowView(TallyRow, lambda message: message.stream_id, count)
+
+
+async def test_a_message_that_comes_twice_changes_a_view_once(tallies: Tallies) -> None:
+    """Twice in one batch, and once more in another: as after the death of a relay."""
+    async with tallies.following(VIEW.apply).opened() as runtime:
+        await runtime.pool.execute(str(CreateTable(TallyRow.__table__)))  # type: ignore[attr-defined]
+        await handled(runtime, "tally:a", add(1, 10, 100))
+        await handled(runtime, "tally:b", add(5))
+        await relayed(runtime)
+        records = tallies.records()
+        send(tallies.settings, tallies.topic, records)
+
+        async def shown() -> dict[str, tuple[int, int]]:
+            rows = await runtime.pool.fetch("SELECT stream_id, total, version FROM tallies")
+            return {row[0]: (row[1], row[2]) for row in rows}
+
+        async with running(runtime.consumers[0].run()):
+            await until_reached(runtime, 2 * len(records))
+            assert await shown() == {"tally:a": (111, 3), "tally:b": (5, 1)}
+            send(tallies.settings, tallies.topic, records)
+            await until_reached(runtime, 3 * len(records))
+        assert await shown() == {"tally:a": (111, 3), "tally:b": (5, 1)}
 
 
 async def note_but_choke(connection: Connection, messages: Sequence[Incoming]) -> None:
