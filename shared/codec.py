@@ -27,6 +27,14 @@ class UnknownSchema(Undecodable):
         self.schema_id = schema_id
 
 
+class NotRegistered(Exception):
+    """An event whose schema was not found in the registry at the start is never written."""
+
+
+# What broken bytes lead fastavro to, in words.
+BROKEN = {EOFError: "the bytes are cut short", IndexError: "a union or an enum is out of range"}
+
+
 class Codec:
     """One per process. Writers are bound to the ids at start; readers are added as schema ids turn up."""
 
@@ -38,18 +46,34 @@ class Codec:
         self._writers[event_type] = (PREFIX.pack(MAGIC, schema_id), schema.parsed, to_record(event_type))
 
     def learn(
-        self, schema_id: int, writer: Any, record: str, reader: Any = None, event_type: type | None = None
+        self,
+        schema_id: int,
+        writer: Any,
+        record: str,
+        reader: Any = None,
+        event_type: type | None = None,
+        upcast: Convert | None = None,
     ) -> None:
-        """Read `schema_id` (written with `writer`) as the `reader` schema, into `event_type` where there is one."""
+        """Read `schema_id` (written with `writer`) as the `reader` schema, then as the `record` that replaced it where
+        it is retired, into `event_type` where there is one.
+        """
         reader = None if reader == writer else reader  # no resolution where there is nothing to resolve: twice as fast
         build = from_record(event_type) if event_type else None
-        self._readers[schema_id] = writer, reader, build, record
+        self._readers[schema_id] = writer, reader, _one_after_the_other(upcast, build), record
 
     def knows(self, schema_id: int) -> bool:
         return schema_id in self._readers
 
+    def type_of(self, value: bytes) -> str:
+        """The type of the event that `decode` makes of it; for a retired one, of the one that replaced it."""
+        record = self._readers[schema_id_of(value)][3]
+        return record.rpartition(".")[2]
+
     def encode(self, event: Any) -> bytes:
-        prefix, schema, record = self._writers[type(event)]
+        try:
+            prefix, schema, record = self._writers[type(event)]
+        except KeyError:
+            raise NotRegistered(f"{type(event).__name__} has no schema id: it cannot be written") from None
         out = BytesIO()
         out.write(prefix)
         schemaless_writer(out, schema, record(event))
@@ -68,10 +92,17 @@ class Codec:
             data = schemaless_reader(body, writer, reader)
             event = build(data) if build else data
         except Exception as error:  # fastavro raises whatever broken bytes lead it to
-            raise Undecodable(f"not a {record}: {type(error).__name__}: {error}") from error
+            reason = BROKEN.get(type(error), type(error).__name__)
+            raise Undecodable(f"not a {record}: {reason}: {error}") from error
         if left := len(value) - body.tell():
             raise Undecodable(f"{left} bytes are left over after a {record}")
         return event
+
+
+def _one_after_the_other(first: Convert | None, second: Convert | None) -> Convert | None:
+    if first and second:
+        return lambda it: second(first(it))
+    return first or second
 
 
 def schema_id_of(value: bytes) -> int:

@@ -21,17 +21,20 @@ from shared.envelope import Message
 from shared.kafka import client_options
 from shared.registry import RegistryUnavailable, SchemaMemory
 from shared.settings import Settings
-from shared.store import Write, execute
+from shared.store import Conflict, Unavailable, Write, execute
 
 log = logging.getLogger(__name__)
 
 BATCH = 1_000
 POLL_MS = 500
 RETRY_SECONDS = 1.0
+TRIES = 10
 
 # The world around us, not the message: wait and try again.
 TRANSIENT = (
     *AWAY,
+    Conflict,
+    Unavailable,
     RegistryUnavailable,
     KafkaError,
     asyncpg.TransactionRollbackError,
@@ -191,12 +194,17 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
 
     async def _fails(self, partition: TopicPartition, records: list[ConsumerRecord]) -> Exception | None:
         """Apply them; what is wrong with them, if anything. Given, not raised, or it would be the cause of the next."""
-        try:
-            await self._transact(partition, records, self._apply)
-        except (Fenced, *TRANSIENT):
-            raise
-        except Exception as error:  # whatever it is, it is kept with the message
-            return error
+        for attempt in range(TRIES):
+            try:
+                await self._transact(partition, records, self._apply)
+                break
+            except Conflict:  # somebody else wrote to a stream it wrote to: once more, on what is stored now
+                if attempt == TRIES - 1:
+                    raise
+            except (Fenced, *TRANSIENT):
+                raise
+            except Exception as error:  # whatever it is, it is kept with the message
+                return error
         return None
 
     async def _transact(

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
+import asyncpg
 from uuid_utils import uuid7
 
 from shared.codec import Codec
+from shared.database import Connection
 from shared.decider import Command, Decider, Event, State
 from shared.envelope import Context, Message, Recorded, cloud_event_headers, from_millis, now, pack_headers
 from shared.errors import Refused
 from shared.snapshots import Snapshots
-from shared.store import Conflict, EventStore, StoredAnswer, Write
+from shared.store import Conflict, EventStore, StoredAnswer, Write, execute
 
 TRIES = 20
 CACHED_STREAMS = 20_000
@@ -108,6 +110,28 @@ class CommandHandler(Generic[State, Command, Event]):
         """The state as of now, events of other processes included."""
         state, version = await self._load(stream_id)
         return Handled(stream_id, state, version)
+
+    async def handle_within(self, connection: Connection, asked: Sequence[tuple[str, Command, Context]]) -> None:
+        """Decide one after the other on what is stored, and append inside the caller's transaction.
+
+        A refusal is raised: who reacts to a fact has no one to say no to.
+        """
+        states: dict[str, tuple[State, int]] = {}
+        write = Write()
+        for stream_id, command, context in asked:
+            state, version = states.get(stream_id) or await self._load(stream_id)
+            events = self.decider.decide(command, state)
+            for event in events:
+                state = self.decider.evolve(state, event)
+            states[stream_id] = state, version + len(events)
+            if events:
+                self._record(write, Handled(stream_id, state, version + len(events), events), context, version)
+        if not write:
+            return
+        try:
+            await execute(connection, [write])
+        except asyncpg.UniqueViolationError as lost:
+            raise Conflict(lost.constraint_name) from lost
 
     async def settled(self) -> None:
         """Wait until every accepted command has been answered."""

@@ -1,11 +1,10 @@
 """The schema registry (Confluent API), and what a service remembers of it in its own database."""
 
-import json
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
-from fastavro.schema import parse_schema
+from fastavro.schema import SchemaParseException
 
 from shared.codec import Codec, Undecodable, schema_id_of
 from shared.database import Pool
@@ -96,9 +95,23 @@ class SchemaMemory:
         """Find the id of every event we write. Without it nothing can be produced, so the service does not start."""
         newest = {schema.type: schema for schema in self._schemas.of_topic(topic)}
         for event_type in event_types:
-            schema = newest[event_type.__name__]
+            schema = newest.get(event_type.__name__)
+            if schema is None:
+                raise OperatorError(
+                    f"{event_type.__name__} has no schema for {topic}.", "Write its .avsc; see schemas/ for others."
+                )
             self._event_types[schema.record] = event_type
-            self._codec.bind(event_type, schema, await self._id_of(schema))
+            schema_id = await self._id_of(schema)
+            if schema_id is None:
+                raise OperatorError(
+                    f"The registry does not know {schema.record} version {schema.version} ({schema.subject}).",
+                    "Register it with: till schemas push",
+                )
+            self._codec.bind(event_type, schema, schema_id)
+        # Our store may hold any version that was ever written, of retired events too, and folds without asking.
+        for schema in self._schemas.all:
+            if schema.topic == topic:
+                await self._id_of(schema)
         for row in await self._pool.fetch("SELECT id, schema_text FROM schemas"):
             self._learn(row["id"], row["schema_text"])
 
@@ -108,23 +121,26 @@ class SchemaMemory:
             text = await self._registry.schema_text(schema_id)
             if text is None:
                 raise Undecodable(f"the registry knows no schema with id {schema_id}")
-            record = self._learn(schema_id, text)
+            try:
+                record = self._learn(schema_id, text)
+            except (ValueError, SchemaParseException) as error:
+                raise Undecodable(f"schema id {schema_id} cannot be used: {error}") from error
             await self._remember(schema_id, record, text)
         return self._codec.decode(value)
 
-    async def _id_of(self, schema: EventSchema) -> int:
+    def type_of(self, value: bytes) -> str:
+        """Of what `decode` has made of it; the header names the type as which it was written."""
+        return self._codec.type_of(value)
+
+    async def _id_of(self, schema: EventSchema) -> int | None:
         known = await self._pool.fetchval(
             "SELECT id FROM schemas WHERE subject = $1 AND schema_text = $2", schema.subject, schema.text
         )
         if known is not None:
             return int(known)
         schema_id = await self._registry.lookup(schema)
-        if schema_id is None:
-            raise OperatorError(
-                f"The registry does not know {schema.record} version {schema.version} ({schema.subject}).",
-                "Register it with: till schemas push",
-            )
-        await self._remember(schema_id, schema.subject, schema.text)
+        if schema_id is not None:
+            await self._remember(schema_id, schema.subject, schema.text)
         return schema_id
 
     async def _remember(self, schema_id: int, subject: str, text: str) -> None:
@@ -136,13 +152,11 @@ class SchemaMemory:
         )
 
     def _learn(self, schema_id: int, text: str) -> str:
-        definition = json.loads(text)
-        record = f"{definition['namespace']}.{definition['name']}"
-        writer = parse_schema(definition)
-        event_type = self._event_types.get(record)
-        reader = self._schemas.newest(record).parsed if record in self._schemas else None
-        self._codec.learn(schema_id, writer, record, reader, event_type)
-        return record
+        reading = self._schemas.reading(text)
+        event_type = self._event_types.get(reading.record)
+        self._codec.learn(schema_id, reading.writer, reading.record, reading.reader, event_type, reading.upcast)
+        written_as: str = reading.writer["name"]
+        return written_as
 
 
 async def push(registry: Registry, schemas: Schemas) -> dict[str, int]:

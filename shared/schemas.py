@@ -1,20 +1,21 @@
-"""The Avro files of `schemas/`: one a record and version, named types resolved, each with its topic and subject."""
+"""The contract as `schemas/` has it: every version of every record, its topic and subject, and how it is read today."""
 
 import json
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, NamedTuple
 
-import fastavro
 from fastavro.schema import parse_schema
 
+from schemas.upcasters import UPCASTERS
 from shared.errors import OperatorError
+from shared.schema_files import SchemaFile, read_files, self_contained, topic_namespaces
+from shared.upcasters import Upcast, Upcasters, chain
 
 ROOT = files("schemas")
-SHARED_TYPES = "shared"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class EventSchema:
     topic: str
     definition: dict[str, Any]
     """Self-contained: the shared types written out where they first occur."""
+
+    def __str__(self) -> str:
+        return f"{self.folder}/{self.type}.v{self.version}"
 
     @property
     def type(self) -> str:
@@ -46,77 +50,66 @@ class EventSchema:
         return parse_schema(json.loads(self.text))
 
 
+class Reading(NamedTuple):
+    """How bytes of one schema become what today's code knows."""
+
+    writer: Any
+    reader: Any
+    """Newest version of the same record; None where it is not in `schemas/`."""
+    upcast: Upcast | None
+    record: str
+    """What it is then: the same record, or the one that replaced it."""
+
+
 class Schemas:
-    def __init__(self, schemas: list[EventSchema]) -> None:
+    def __init__(self, schemas: list[EventSchema], upcasters: Upcasters | None = None) -> None:
         self.all = schemas
-        self._newest: dict[str, EventSchema] = {}
+        self.upcasters = upcasters or {}
+        self._versions: dict[str, list[EventSchema]] = {}
         for schema in sorted(schemas, key=lambda s: s.version):
-            self._newest[schema.record] = schema
+            self._versions.setdefault(schema.record, []).append(schema)
 
     def __contains__(self, record: object) -> bool:
-        return record in self._newest
+        return record in self._versions
+
+    @property
+    def records(self) -> Mapping[str, list[EventSchema]]:
+        """The versions of each record, oldest first."""
+        return self._versions
 
     def newest(self, record: str) -> EventSchema:
-        return self._newest[record]
+        return self._versions[record][-1]
 
     def of_topic(self, topic: str) -> list[EventSchema]:
         """The newest version of each record that the topic carries."""
-        return [schema for schema in self._newest.values() if schema.topic == topic]
+        return [versions[-1] for versions in self._versions.values() if versions[-1].topic == topic]
+
+    def reading(self, text: str) -> Reading:
+        """Of bytes that were written with this schema, whoever wrote them."""
+        writer = parse_schema(json.loads(text))
+        if not isinstance(writer, dict) or writer["type"] != "record":
+            raise ValueError("its schema is not that of a record")
+        record = writer["name"]
+        reader = self.newest(record).parsed if record in self else None
+        current, upcast = chain(self.upcasters, record)
+        return Reading(writer, reader, upcast, current)
 
 
-def topic_namespaces() -> dict[str, str]:
-    declared = tomllib.loads((ROOT / "topics.toml").read_text())["topics"]
-    return {topic["namespace"]: name for name, topic in declared.items() if "namespace" in topic}
+def load_schemas(root: Traversable = ROOT, upcasters: Upcasters = UPCASTERS) -> Schemas:
+    """Every file, or an OperatorError that names the one that is wrong."""
+    topics = topic_namespaces(root)
+    return Schemas(
+        [
+            EventSchema(file.folder, file.record, file.version, _topic(file, topics), definition)
+            for file, definition in self_contained(read_files(root))
+        ],
+        upcasters,
+    )
 
 
-def load_schemas(root: Traversable = ROOT) -> Schemas:
-    shared_types = {d["namespace"] + "." + d["name"]: d for _, d in _definitions(root / SHARED_TYPES)}
-    topics = topic_namespaces()
-    schemas = []
-    for folder in sorted((f for f in root.iterdir() if f.is_dir()), key=lambda f: f.name):
-        for file, definition in _definitions(folder) if folder.name != SHARED_TYPES else []:
-            topic = topics.get(definition["namespace"])
-            if topic is None:
-                raise OperatorError(
-                    f"schemas/{folder.name}/{file.name}: no topic carries the namespace {definition['namespace']}.",
-                    "Name it in schemas/topics.toml.",
-                )
-            record = f"{definition['namespace']}.{definition['name']}"
-            version = int(file.name.removesuffix(".avsc").rpartition(".v")[2])
-            expanded = _expand(definition, shared_types, set())
-            schema = EventSchema(folder.name, record, version, topic, expanded)
-            _check(schema, file)
-            schemas.append(schema)
-    return Schemas(schemas)
-
-
-def _definitions(folder: Traversable) -> list[tuple[Traversable, dict[str, Any]]]:
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".avsc")), key=lambda f: f.name)
-    try:
-        return [(file, json.loads(file.read_text())) for file in found]
-    except json.JSONDecodeError as error:
-        raise OperatorError(f"{folder.name}: a schema is not JSON: {error}", "Mend the file.") from error
-
-
-def _check(schema: EventSchema, file: Traversable) -> None:
-    try:
-        _ = schema.parsed
-    except fastavro.schema.SchemaParseException as error:
-        raise OperatorError(f"{file.name} is not valid Avro: {error}", "Mend the file.") from error
-
-
-def _expand(node: Any, shared_types: dict[str, Any], seen: set[str]) -> Any:
-    """Write each shared type out once; further uses keep the name, as Avro wants it."""
-    match node:
-        case str() if node in shared_types and node not in seen:
-            seen.add(node)
-            return _expand(shared_types[node], shared_types, seen)
-        case dict():
-            return {
-                key: _expand(value, shared_types, seen) if key in ("type", "items", "fields", "values") else value
-                for key, value in node.items()
-            }
-        case list():
-            return [_expand(item, shared_types, seen) for item in node]
-        case _:
-            return node
+def _topic(file: SchemaFile, topics: Mapping[str, str]) -> str:
+    if file.namespace not in topics:
+        raise OperatorError(
+            f"{file}: no topic carries the namespace {file.namespace}.", "Name it in schemas/topics.toml."
+        )
+    return topics[file.namespace]

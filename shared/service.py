@@ -79,9 +79,9 @@ class Runtime:
 
 @asynccontextmanager
 async def open_service(service: Service, settings: Settings, schemas: Schemas | None = None) -> AsyncIterator[Runtime]:
-    await migrate(settings.database_url.get_secret_value(), service.name)
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(await open_pool(settings, service.name))
+        await migrate(settings.database_url.get_secret_value(), service.name)
         registry = await stack.enter_async_context(Registry(settings))
         codec = Codec()
         memory = SchemaMemory(pool, registry, schemas or load_schemas(), codec)

@@ -68,6 +68,7 @@ class Settings(BaseSettings):
     )
     database_pool_size: int = Field(8, ge=2, le=200, description="Connections a service holds.")
 
+    split: bool = Field(False, description="Workers of the services as processes of their own (`till up --split`).")
     shop_host: str = Field(HOST, description="Address the HTTP servers bind to.")
     shop_port: Port = Field(8080, description="The shop API.")
     catalog_port: Port = Field(8181, description="`services.catalog` when it runs alone.")
@@ -123,6 +124,12 @@ class Settings(BaseSettings):
             if name not in self.model_fields_set:
                 object.__setattr__(self, name, value)  # the model is frozen once this returns
         return self
+
+    def environment(self) -> dict[str, str]:
+        """For a child process that shall load the same: what was given. Secrets stay in the home's till.env."""
+        given = self.model_dump(include=self.model_fields_set | {"home"}, mode="json", exclude_none=True)
+        public = {name: value for name, value in given.items() if not isinstance(getattr(self, name), SecretStr)}
+        return {f"{PREFIX}{name.upper()}": str(value) for name, value in public.items()}
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import sys
+from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
@@ -48,12 +49,22 @@ class Snapshots:
 
 
 def fold_fingerprint(decider: Decider[Any, Any, Any]) -> str:
-    """Of the code that folds: the modules of `evolve` and of the events. Another fold ignores our snapshots."""
-    module = sys.modules[decider.evolve.__module__]
-    modules = {module} | {
-        sys.modules[value.__module__]
-        for value in vars(module).values()
-        if inspect.isclass(value) and value.__module__.startswith(module.__name__.partition(".")[0])
-    }
-    sources = sorted(inspect.getsource(m) for m in modules)
+    """Of the code that folds: the module of `evolve` and all of ours that it leads to. Another fold ignores our
+    snapshots.
+    """
+    sources = sorted(map(inspect.getsource, _leads_to(sys.modules[decider.evolve.__module__])))
     return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:32]
+
+
+def _leads_to(start: ModuleType) -> set[ModuleType]:
+    ours = {start.__name__.partition(".")[0], __name__.partition(".")[0]}
+    found: set[ModuleType] = set()
+    waiting = [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            used = {getattr(value, "__module__", None) for value in vars(module).values()}
+            used |= {value.__name__ for value in vars(module).values() if inspect.ismodule(value)}
+            waiting += [sys.modules[n] for n in used if n in sys.modules and str(n).partition(".")[0] in ours]
+    return found

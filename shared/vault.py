@@ -5,12 +5,23 @@ import os
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Column, LargeBinary, MetaData, Text
+from sqlmodel import Field, SQLModel
 
 from shared.database import Pool
 from shared.errors import OperatorError
 from shared.settings import Settings
 
 NONCE = 12
+KEYS = MetaData()
+
+
+class CustomerKey(SQLModel, table=True):
+    __tablename__ = "customer_keys"
+    metadata = KEYS
+
+    customer_id: str = Field(sa_column=Column(Text, primary_key=True))
+    wrapped_key: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 class Vault:

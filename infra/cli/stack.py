@@ -28,20 +28,23 @@ MB = 1_000_000
 @click.command()
 @click.option("--brokers", type=click.Choice(["1", "3"]), help="Nodes of the Kafka cluster, for a new home.")
 @click.option("--servers-only", is_flag=True, help="Kafka, the registry and PostgreSQL, without the shop.")
+@click.option("--split/--no-split", default=None, help="Workers of the services as processes of their own.")
 @click.option("--only", multiple=True, metavar="NAME", help="This one and what it depends on. Repeatable.")
 @as_json
-def up(brokers: str | None, servers_only: bool, only: tuple[str, ...], as_json: bool) -> None:
+def up(brokers: str | None, servers_only: bool, split: bool | None, only: tuple[str, ...], as_json: bool) -> None:
     """Start what is not running, and wait until all of it works.
 
     \b
     Examples:
       till up
       till up --brokers 3        replication 3, min.insync.replicas 2, on this one machine
+      till up --split            relay and consumers of each service as a process of their own
       till up --only registry    with the PostgreSQL that it needs
     """
     from infra.local.stack import up as bring_up
 
-    settings = Settings.load(**({"kafka_brokers": int(brokers)} if brokers else {}))
+    chosen = {"kafka_brokers": int(brokers) if brokers else None, "split": split}
+    settings = Settings.load(**{name: value for name, value in chosen.items() if value is not None})
     with progress(quiet=as_json) as watch:
         result = asyncio.run(bring_up(settings, only, servers_only, watch, _say_that_it_waits))
     if as_json:
@@ -87,26 +90,18 @@ def status(context: click.Context, as_json: bool) -> None:
 @as_json
 def logs(name: str | None, following: bool, lines: int, as_json: bool) -> None:
     """The log of one process, or of all. That of the run before is beside it, in TILL_HOME/logs."""
-    from infra.local.logs import follow, last_lines, log_files
+    from infra.local.logs import log_files, tail
 
     files = log_files(Settings.load().home)
     if name and name not in files:
         raise click.UsageError(f"There is no log of {name}. There are: {', '.join(files) or 'none yet'}.")
     wanted = {name: files[name]} if name else files
-
-    def show(process: str, line: str) -> None:
-        if as_json:
-            click.echo(orjson.dumps({"process": process, "line": line}))
-        else:
-            click.echo(line if name else f"{process:9} {line}")
-
-    for process, file in wanted.items():
-        for line in last_lines(file, lines):
-            show(process, line)
-    if following:
-        with suppress(KeyboardInterrupt):
-            for process, line in follow(wanted):
-                show(process, line)
+    with suppress(KeyboardInterrupt):
+        for process, line in tail(wanted, lines, following):
+            if as_json:
+                click.echo(orjson.dumps({"process": process, "line": line}))
+            else:
+                click.echo(line if name else f"{process:9} {line}")
 
 
 def _say_that_it_waits() -> None:

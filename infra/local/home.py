@@ -34,6 +34,14 @@ def log_folder(home: Path) -> Path:
     return home / "logs"
 
 
+def was_used(home: Path) -> bool:
+    return _lock_file(home).exists()
+
+
+def _lock_file(home: Path) -> Path:
+    return run_folder(home) / "lock"
+
+
 @contextmanager
 def writable(home: Path) -> Iterator[None]:
     """A disk that is full or may not be written is the operator's to mend, whatever was being written."""
@@ -57,7 +65,7 @@ async def exclusive(home: Path, waiting: Callable[[], None] = lambda: None) -> A
     """One `up` or `down` at a time. The kernel drops the lock with its holder, so none is ever stale."""
     with writable(home):
         run_folder(home).mkdir(parents=True, exist_ok=True)
-        lock = os.open(run_folder(home) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(_lock_file(home), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _locked(lock):
             waiting()
@@ -86,7 +94,7 @@ def furnish(settings: Settings) -> Settings:
                 f"Only {free // 1024**2} MB are free in {settings.home}; {LEAST_FREE // 1024**2} MB are needed.",
                 "Make room, or set another TILL_HOME.",
             )
-        chosen: dict[str, str | int] = {"kafka_brokers": settings.kafka_brokers}
+        chosen: dict[str, str | int] = {"kafka_brokers": settings.kafka_brokers, "split": int(settings.split)}
         for name, generate in GENERATED.items():
             secret: SecretStr = getattr(settings, name)
             chosen[name] = secret.get_secret_value() or generate()

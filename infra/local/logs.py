@@ -4,6 +4,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from infra.local.home import log_folder
@@ -33,23 +34,24 @@ def begin(home: Path, name: str) -> Path:
     return file
 
 
-def last_lines(file: Path, count: int) -> list[str]:
-    with file.open(errors="replace") as lines:
-        return [line.rstrip("\n") for line in deque(lines, count)]
-
-
 def telling_lines(file: Path, count: int = 6) -> list[str]:
-    """The last lines that look like a reason; where none do, the last lines. Stack frames are left out."""
+    """The last that look like a reason, each with the line after it; where none do, the last lines."""
     if not file.exists():
         return []
-    lines = [line for line in last_lines(file, 400) if line.strip() and not STACK_FRAME.match(line)]
-    return ([line for line in lines if TELLING.search(line)] or lines)[-count:]
+    last = [line for _, line in tail({file.stem: file}, 400)]
+    lines = [line for line in last if line.strip() and not STACK_FRAME.match(line)]
+    reasons = [b for a, b in pairwise(["", *lines]) if TELLING.search(a) or TELLING.search(b)]
+    return (reasons or lines)[-count:]
 
 
-def follow(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Complete lines as they are written, with the name of who wrote them, over restarts. Never ends."""
-    read = {name: file.stat().st_size for name, file in files.items()}
-    while True:
+def tail(files: Mapping[str, Path], count: int, follow: bool = False) -> Iterator[tuple[str, str]]:
+    """The last lines of each, with its name; then, without end, each line as it is written, over restarts."""
+    read = {}
+    for name, file in files.items():
+        with file.open("rb") as stream:
+            yield from _named(name, b"".join(deque(stream, count)))
+            read[name] = stream.tell()
+    while follow:
         for name, file in files.items():
             size = file.stat().st_size if file.exists() else 0
             if size < read[name]:
@@ -60,5 +62,9 @@ def follow(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
                     written = stream.read()
                 complete = written[: written.rfind(b"\n") + 1]
                 read[name] += len(complete)
-                yield from ((name, line) for line in complete.decode(errors="replace").splitlines())
+                yield from _named(name, complete)
         time.sleep(0.2)
+
+
+def _named(name: str, text: bytes) -> Iterator[tuple[str, str]]:
+    return ((name, line) for line in text.decode(errors="replace").splitlines())

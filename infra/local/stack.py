@@ -4,12 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from infra.local import kafka, postgres, registry
+from infra.local import services as shop
 from infra.local.home import exclusive, furnish, writable
 from infra.local.ports import require_free
 from infra.local.process import Process, recorded
 from infra.local.server import Chore, Server
+from infra.local.shelves import stock_if_bare
 from infra.local.start import Watch, start_all
 from shared.errors import OperatorError
+from shared.registry import Registry, push
+from shared.schemas import load_schemas
 from shared.settings import Settings
 from shared.topics import Drift, ensure
 
@@ -29,9 +33,9 @@ def servers(settings: Settings) -> list[Server]:
     return own
 
 
-def services(settings: Settings) -> list[Server]:  # noqa: ARG001
-    """The shop's own processes: they depend on the servers, and on TOPICS."""
-    return []
+def services(settings: Settings) -> list[Server]:
+    """The shop's own processes: they depend on the servers, on their topics and on their schemas."""
+    return shop.services(settings, (*(server.name for server in servers(settings)), TOPICS, shop.SCHEMAS))
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,19 @@ async def up(
             async def create_topics() -> None:
                 drift.extend(await ensure(settings))
 
-            chores = [Chore(TOPICS, create_topics, brokers)] if not only or names.issuperset(brokers) else []
+            async def register_schemas() -> None:
+                async with Registry(settings) as known:
+                    await push(known, load_schemas())
+
+            chores = []
+            if not only or names.issuperset(brokers):
+                chores.append(Chore(TOPICS, create_topics, brokers))
+            if any(server.name == shop.SHOP for server in wanted):
+                chores.append(Chore(shop.SCHEMAS, register_schemas, (registry.NAME,)))
+                workers = tuple(server.name for server in services(settings))
+                chores.append(Chore("shelves", lambda: stock_if_bare(settings), workers))
             running = {process.name: process for process in recorded(settings.home) if process.is_alive()}
+            shop.require_same_mode(settings, running)
             require_free(server for server in wanted if server.name not in running)
             await start_all(settings.home, wanted, chores, running, watch)
             return Up(settings, [p for p in recorded(settings.home) if p.name in names], drift)

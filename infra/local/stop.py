@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from infra.local.home import exclusive
+from infra.local.home import exclusive, was_used
 from infra.local.process import Process, forget, recorded
 
 Stopped = Callable[[Process], None]
@@ -12,7 +12,7 @@ Stopped = Callable[[Process], None]
 
 async def down(home: Path, stopped: Stopped = lambda _: None) -> list[Process]:
     """Needs nothing but the run files, so that it works whatever became of settings, Java or jars."""
-    if not list(recorded(home)):
+    if not was_used(home):
         return []
     async with exclusive(home):
         return await stop_all(home, list(recorded(home)), stopped)

@@ -36,11 +36,5 @@ def settings_of(environment: Mapping[str, str]) -> Settings:
     return Settings.load(**{name.removeprefix(PREFIX).lower(): value for name, value in ours.items()})
 
 
-def environment_of(settings: Settings) -> dict[str, str]:
-    """What a child process needs to find the same: what was given. The rest it reads from the home."""
-    given = settings.model_dump(include=settings.model_fields_set, mode="json", exclude_none=True)
-    return {f"{PREFIX}{name.upper()}": str(value) for name, value in given.items() if "*" not in str(value)}
-
-
 def _is_inherited(name: str) -> bool:
     return not name.startswith(PREFIX) or name in INHERITED

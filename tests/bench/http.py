@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import httpx
 
 from infra.local.ports import free_ports
-from infra.local.throwaway import environment_of
 from shared.http.auth import Tokens
 from shared.registry import Registry, push
 from shared.schemas import load_schemas
@@ -56,7 +55,7 @@ async def run(settings: Settings) -> list[Figure]:
 @contextmanager
 def _process(settings: Settings, module: str, part: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", module, part, "--port", str(port)]
-    environment = os.environ | environment_of(settings) | {"TILL_LOG_LEVEL": "ERROR"}
+    environment = os.environ | settings.environment() | {"TILL_LOG_LEVEL": "ERROR"}
     process = subprocess.Popen(command, env=environment)
     try:
         yield process

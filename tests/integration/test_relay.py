@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from shared.envelope import Message, Recorded, cloud_event_headers, now, pack_headers
+from shared.envelope import Message, Recorded, cloud_event_headers, millis, now, pack_headers
 from shared.relay import Relay
 from shared.service import Runtime
 from shared.store import Write, execute
@@ -62,7 +62,7 @@ async def test_a_message_is_what_the_outbox_held(tallies: Tallies) -> None:
     [record] = tallies.records()
     assert (record.key, record.value) == (b"tally:a", event.value)
     assert list(record.headers) == cloud_event_headers(event, tallies.service.source)
-    assert record.timestamp == int(event.time.timestamp() * 1000)
+    assert record.timestamp == millis(event.time)
 
 
 async def test_a_transaction_that_commits_late_is_published_late_but_published(tallies: Tallies) -> None:

@@ -1,0 +1,67 @@
+"""The shop's own processes: all in one, or (`--split`) the API and a worker for each service."""
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import httpx
+
+from infra.local.process import Process
+from infra.local.server import Launch, NotReady, Server
+from shared.errors import OperatorError
+from shared.settings import HOST, Settings
+
+SHOP = "shop"
+SCHEMAS = "schemas"
+ROOT = Path(__file__).parents[2]
+
+
+def services(settings: Settings, depends_on: tuple[str, ...]) -> list[Server]:
+    shop = _service(settings, SHOP, "api" if settings.split else "all", settings.shop_port, depends_on)
+    if not settings.split:
+        return [shop]
+    return [
+        shop,
+        _service(settings, "catalog", "worker", settings.catalog_port, depends_on),
+        _service(settings, "cart", "worker", settings.cart_port, depends_on),
+    ]
+
+
+def require_same_mode(settings: Settings, running: Mapping[str, Process]) -> None:
+    if (shop := running.get(SHOP)) and (shop.version == "api") != settings.split:
+        raise OperatorError(
+            f"The shop is running {'split' if shop.version == 'api' else 'as one process'}.",
+            "Stop it first: till down",
+        )
+
+
+def _service(settings: Settings, name: str, part: str, port: int, depends_on: tuple[str, ...]) -> Server:
+    return Server(
+        name=name,
+        address=f"http://{HOST}:{port}",
+        ports={f"TILL_{name.upper()}_PORT": port},
+        prepare=partial(_prepare, settings, name, part),
+        ready=partial(_ready, port),
+        depends_on=depends_on,
+    )
+
+
+async def _prepare(settings: Settings, name: str, part: str) -> Launch:
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return Launch(
+        command=[sys.executable, "-m", f"services.{name}", part],
+        version=part,
+        env=settings.environment() | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
+
+
+async def _ready(port: int) -> None:
+    try:
+        async with httpx.AsyncClient(timeout=5) as http:
+            answer = await http.get(f"http://{HOST}:{port}/readyz")
+    except httpx.TransportError as error:
+        raise NotReady(repr(error)) from error
+    if not answer.is_success:
+        raise NotReady(answer.text)

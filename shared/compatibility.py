@@ -1,0 +1,221 @@
+"""FULL_TRANSITIVE without a registry, and in words: every version reads every other, or it is said which field and why.
+
+The rules are those of Avro's schema resolution, and two of our own, without which two readers could see two things in
+the same bytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from fastavro.schema import parse_schema
+
+Avro = Any
+"""A schema as JSON has it: a name, a union's list, or an object. All names are full names."""
+
+WIDENED = {
+    "int": {"long", "float", "double"},
+    "long": {"float", "double"},
+    "float": {"double"},
+    "string": {"bytes"},
+    "bytes": {"string"},
+}
+"""By written type, what else it may be read as."""
+
+NEW_EVENT = "Or write a new event type, and an upcaster from this one (docs/adr/0010)."
+
+
+@dataclass(frozen=True)
+class Finding:
+    field: str
+    """Its path, `lines[].unit_price`; empty where the record itself is meant."""
+    why: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two schemas: what it is called in a sentence, and the types that are defined in it."""
+
+    name: str
+    schema: Avro
+    types: dict[str, Avro]
+
+    def resolve(self, node: Avro) -> Avro:
+        return self.types.get(node, node) if isinstance(node, str) else node
+
+
+def side(name: str, definition: Avro) -> Side:
+    parsed: Any = parse_schema(definition)
+    return Side(name, parsed, parsed["__named_schemas"])
+
+
+def incompatibilities(versions: Sequence[Side]) -> Iterator[tuple[str, str, Finding]]:
+    """(newer, older, what is wrong), for all pairs of versions of a record, oldest first."""
+    for old, new in combinations(versions, 2):
+        for finding in between(old, new):
+            yield new.name, old.name, finding
+
+
+def between(old: Side, new: Side) -> list[Finding]:
+    """What keeps either from reading what the other wrote; nothing where they are fully compatible."""
+    found = [
+        *_Resolution(new, old, reader_is_new=True).check(new.schema, old.schema, ""),
+        *_Resolution(old, new, reader_is_new=False).check(old.schema, new.schema, ""),
+        *_ambiguities(old, new),
+    ]
+    return list({(finding.field, finding.instead): finding for finding in found}.values())
+
+
+class _Resolution:
+    """Whether `reader` can read what `writer` wrote. Either may be the newer one; sentences tell what changed."""
+
+    def __init__(self, reader: Side, writer: Side, *, reader_is_new: bool) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._reader_is_new = reader_is_new
+        self._inside: set[str] = set()
+
+    def check(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
+        reader, writer = self._reader.resolve(reader), self._writer.resolve(writer)
+        match reader, writer:
+            case _, list():
+                yield from self._written_union(reader, writer, path)
+            case list(), _:
+                yield from self._read_union(reader, writer, path)
+            case {"type": "record"}, {"type": "record"}:
+                yield from self._names(reader, writer, path)
+                yield from self._fields(reader, writer, path)
+            case {"type": "enum"}, {"type": "enum"}:
+                yield from self._names(reader, writer, path)
+                yield from self._symbols(reader, writer, path)
+            case {"type": "fixed"}, {"type": "fixed"}:
+                yield from self._names(reader, writer, path)
+                if reader["size"] != writer["size"]:
+                    yield self._another_type(reader, writer, path)
+            case {"type": "array"}, {"type": "array"}:
+                yield from self.check(reader["items"], writer["items"], f"{path}[]")
+            case {"type": "map"}, {"type": "map"}:
+                yield from self.check(reader["values"], writer["values"], f"{path}{{}}")
+            case _ if not _readable(reader, writer):
+                yield self._another_type(reader, writer, path)
+
+    def _written_union(self, reader: Avro, writer: list[Avro], path: str) -> Iterator[Finding]:
+        for branch in writer:
+            findings = list(self.check(reader, branch, path))
+            alike = isinstance(reader, list) or _kind(reader) == _kind(self._writer.resolve(branch))
+            if findings:
+                yield from findings if alike else [self._another_type(reader, writer, path)]
+
+    def _read_union(self, reader: list[Avro], writer: Avro, path: str) -> Iterator[Finding]:
+        answers = [(self._reader.resolve(branch), list(self.check(branch, writer, path))) for branch in reader]
+        if all(findings for _, findings in answers):
+            alike = (findings for branch, findings in answers if _kind(branch) == _kind(writer))
+            yield from next(alike, [self._another_type(reader, writer, path)])
+
+    def _fields(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
+        if reader["name"] in self._inside:  # a type within itself
+            return
+        self._inside.add(reader["name"])
+        written = {field["name"]: field for field in writer["fields"]}
+        for field in reader["fields"]:
+            source = next((written[n] for n in (field["name"], *field.get("aliases", ())) if n in written), None)
+            inner = f"{path}.{field['name']}".lstrip(".")
+            if source is not None:
+                yield from self.check(field["type"], source["type"], inner)
+            elif "default" not in field:
+                yield self._no_value(field["name"], writer, inner)
+        self._inside.remove(reader["name"])
+
+    def _no_value(self, name: str, writer: Avro, path: str) -> Finding:
+        reader_name, writer_name = self._reader.name, self._writer.name
+        if self._reader_is_new:
+            return Finding(
+                path,
+                f"it is new in {reader_name} and has no default, so events of {writer_name} have no value for it.",
+                f"Give it a default that is true of the old events. {NEW_EVENT}",
+            )
+        if renamed := next((f["name"] for f in writer["fields"] if name in f.get("aliases", ())), None):
+            return Finding(
+                path,
+                f"{writer_name} calls it {renamed}. The alias helps new readers only: those of {reader_name} look for "
+                "the old name, and have no default to do without it.",
+                f"A field without a default keeps its name for ever. {NEW_EVENT}",
+            )
+        return Finding(
+            path,
+            f"it is gone in {writer_name}, and readers of {reader_name} have no default to do without it.",
+            f"A field without a default stays for ever: put it back. {NEW_EVENT}",
+        )
+
+    def _another_type(self, reader: Avro, writer: Avro, path: str) -> Finding:
+        old, new = (writer, reader) if self._reader_is_new else (reader, writer)
+        return Finding(
+            path,
+            f"it was {_described(old)} and is {_described(new)}, and {self._reader.name} cannot read what "
+            f"{self._writer.name} wrote.",
+            f"Keep the type, and add a field of another name with a default. {NEW_EVENT}",
+        )
+
+    def _symbols(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
+        unknown = [symbol for symbol in writer["symbols"] if symbol not in reader["symbols"]]
+        if unknown and "default" not in reader:
+            yield Finding(
+                path,
+                f"readers of {self._reader.name} do not know {', '.join(unknown)}, and the enum has no default.",
+                "An enum without a default keeps its symbols for ever. For values that may grow take a string, "
+                "and say in its doc which there are.",
+            )
+
+    def _names(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
+        # An alias would not help: readers of the older one do not have it.
+        if reader["name"] != writer["name"]:
+            old, new = (writer, reader) if self._reader_is_new else (reader, writer)
+            yield Finding(path, f"the type {old['name']} is now called {new['name']}.", f"Keep its name. {NEW_EVENT}")
+
+
+def _ambiguities(old: Side, new: Side) -> Iterator[Finding]:
+    """What Avro lets pass."""
+    for name in old.types.keys() & new.types.keys():
+        before = {field["name"]: field for field in old.types[name].get("fields", ())}
+        after = {field["name"]: field for field in new.types[name].get("fields", ())}
+        for field in after.values():
+            kept = before.get(field["name"], {})
+            if "default" in kept and kept["default"] != field.get("default", kept["default"]):
+                yield Finding(
+                    field["name"],
+                    f"its default was {kept['default']!r} in {old.name} and is {field['default']!r} in {new.name}: "
+                    "where it is left out, two readers see two things.",
+                    "Keep the default.",
+                )
+            for alias in field.get("aliases", ()):
+                if alias in after or (alias in before and field["name"] in before):
+                    yield Finding(
+                        field["name"],
+                        f"its alias {alias} is also a field beside it in {new.name if alias in after else old.name}: "
+                        "Avro's implementations do not agree on which of the two is read.",
+                        "Drop the alias or the other field.",
+                    )
+
+
+def _readable(reader: Avro, writer: Avro) -> bool:
+    return _kind(reader) == _kind(writer) or _kind(reader) in WIDENED.get(_kind(writer), ())
+
+
+def _kind(schema: Avro) -> str:
+    return str(schema["type"] if isinstance(schema, dict) else schema)
+
+
+def _described(schema: Avro) -> str:
+    match schema:
+        case list():
+            return " or ".join(map(_described, schema))
+        case {"type": "record" | "enum" | "fixed", "name": name}:
+            return str(name)
+        case {"type": "array", "items": items}:
+            return f"array of {_described(items)}"
+        case {"type": "map", "values": values}:
+            return f"map of {_described(values)}"
+        case _:
+            return _kind(schema)

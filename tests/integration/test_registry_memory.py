@@ -1,0 +1,171 @@
+"""What a service remembers of the schema registry, and what it does while the registry is away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+
+from shared.consumer import Incoming
+from shared.database import Connection
+from shared.decider import Decider
+from shared.errors import OperatorError
+from shared.registry import Registry, RegistryUnavailable
+from shared.schemas import Schemas
+from shared.service import Runtime
+from shared.settings import Settings
+from tests.integration.kit import (
+    ANN,
+    Add,
+    Tallies,
+    Tally,
+    add,
+    added_schema,
+    drop_schema,
+    handled,
+    register,
+    relayed,
+    running,
+    until,
+    wired_registry,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Version 2 of the event, as the next release of the service has it."""
+
+    amount: int
+    by: str
+
+
+def decide(command: Add, _tally: Tally) -> list[Added]:
+    return [Added(amount, "ann") for amount in command.amounts]
+
+
+def evolve(tally: Tally, event: Added) -> Tally:
+    return Tally(tally.total + event.amount + (1000 if event.by == "ann" else 0))
+
+
+async def next_release(tallies: Tallies) -> Tallies:
+    """The same service, a version of its event later."""
+    decider = Decider("tally", tallies.topic, Tally(0), decide, evolve)
+    schemas = Schemas([added_schema(tallies.topic), added_schema(tallies.topic, version=2)])
+    await register(tallies.settings, schemas)
+    return replace(tallies, service=replace(tallies.service, decider=decider), schemas=schemas)
+
+
+@asynccontextmanager
+async def without_registry(settings: Settings) -> AsyncIterator[Settings]:
+    async with wired_registry(settings) as (wire, through):
+        await wire.cut()
+        yield through
+
+
+async def test_a_service_that_has_seen_its_schemas_opens_and_works_without_the_registry(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:a", add(1))
+    async with without_registry(tallies.settings) as settings:
+        with pytest.raises(RegistryUnavailable):  # it truly is away
+            async with Registry(settings) as registry:
+                await registry.lookup(tallies.schemas.all[0])
+        async with tallies.opened(settings) as runtime:
+            assert (await handled(runtime, "tally:a", add(2))).state == Tally(3)
+            await relayed(runtime)
+    assert len(tallies.records()) == 2
+
+
+async def test_a_service_that_has_never_seen_its_schemas_does_not_start_without_the_registry(
+    tallies: Tallies,
+) -> None:
+    async with without_registry(tallies.settings) as settings:
+        with pytest.raises(OperatorError, match=r"schema registry at .* does not answer") as error:
+            async with tallies.opened(settings):
+                pass
+        assert "TILL_REGISTRY_URL" in error.value.hint
+
+
+async def test_a_schema_that_was_never_registered_is_an_operators_error_that_names_it_and_the_remedy(
+    tallies: Tallies,
+) -> None:
+    unheard_of = Schemas([replace(added_schema(tallies.topic), record="tests.unheard.Added")])
+    with pytest.raises(OperatorError, match=r"does not know tests\.unheard\.Added version 1") as error:
+        async with tallies.opened(schemas=unheard_of):
+            pass
+    assert "till schemas push" in error.value.hint
+
+
+async def test_a_new_schema_id_that_turns_up_while_the_registry_is_away_is_waited_for(
+    tallies: Tallies, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No dead letter: the message may be perfectly good, we just cannot read it yet."""
+    seen: list[object] = []
+
+    async def note(_connection: Connection, messages: Sequence[Incoming]) -> None:
+        seen.extend(message.data for message in messages)
+
+    following = tallies.following(note)
+    async with wired_registry(tallies.settings) as (wire, settings), following.opened(settings) as runtime:
+        async with (await next_release(tallies)).opened() as newer:
+            await newer.handler.handle("tally:a", add(7), ANN)
+            await relayed(newer)
+        await wire.cut()
+        async with running(runtime.consumers[0].run()):
+
+            async def tried(times: int = 2) -> bool:
+                return sum("consumer interrupted" in r.message for r in caplog.records) >= times
+
+            await until(tried)
+            assert await offset(runtime) == 0
+            assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0, "it became a dead letter"
+            await wire.mend()
+
+            async def done() -> bool:
+                return await offset(runtime) == 1
+
+            await until(done)
+    assert [type(event).__module__ for event in seen] == ["tests.integration.kit"], "read as this release has it"
+
+
+async def offset(runtime: Runtime) -> int:
+    return int(await runtime.pool.fetchval("SELECT coalesce(sum(next_offset), 0) FROM offsets"))
+
+
+async def test_events_of_the_last_release_are_read_by_this_one(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:a", add(1))
+    async with (await next_release(tallies)).opened() as newer:
+        await newer.handler.handle("tally:a", add(2), ANN)
+        assert (await newer.handler.state("tally:a")).state == Tally(1003), "1 by nobody, 2 by ann"
+
+
+async def test_while_two_releases_run_side_by_side_the_older_reads_what_the_newer_writes(tallies: Tallies) -> None:
+    async with tallies.opened() as older, (await next_release(tallies)).opened() as newer:
+        await handled(older, "tally:a", add(1))
+        await newer.handler.handle("tally:a", add(2), ANN)
+        assert (await older.handler.state("tally:a")).state == Tally(3)
+        assert (await handled(older, "tally:a", add(3))).state == Tally(6)
+
+
+async def test_a_database_refilled_from_events_of_older_releases_is_read_as_before(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:a", add(1))
+        await relayed(runtime)
+    newer = await next_release(tallies)
+    await drop_schema(tallies.settings, tallies.service.name)
+    async with newer.opened() as runtime:
+        assert (await runtime.handler.state("tally:a")).state == Tally(1)
+
+
+async def test_processes_that_learn_an_id_at_once_remember_it_once(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:a", add(1))
+        [value] = await runtime.store.load("tally:a")
+    await drop_schema(tallies.settings, tallies.service.name)
+    async with tallies.processes(2) as processes:
+        await asyncio.gather(*(process.memory.decode(value) for process in processes))
+        remembered = await processes[0].pool.fetch("SELECT subject FROM schemas")
+        assert [row[0] for row in remembered] == [added_schema(tallies.topic).subject]

@@ -1,0 +1,187 @@
+"""Long streams are folded from a snapshot, and nobody can tell but by the clock."""
+
+import importlib
+import sys
+from collections.abc import AsyncIterator, Callable
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from uuid_utils import uuid7
+
+from services.catalog import decider as stock
+from services.catalog.events import Event, ProductListed, StockReleased, StockReserved, StockSold
+from services.catalog.wiring import CATALOG
+from shared.codec import UnknownSchema
+from shared.decider import Decider
+from shared.handler import CommandHandler
+from shared.money import Money
+from shared.service import Runtime
+from shared.settings import Settings
+from shared.snapshots import EVERY, Snapshots, fold_fingerprint
+from tests.integration.kit import ANN, Tallies, Tally, add, handled, new_tallies
+
+pytestmark = pytest.mark.anyio
+
+
+def fresh_handler(runtime: Runtime, every: int = EVERY) -> CommandHandler[Tally, object, object]:
+    """One that remembers nothing, as after a restart."""
+    snapshots = Snapshots(runtime.pool, runtime.service.decider, every)
+    return CommandHandler(
+        runtime.service.decider, runtime.store, runtime.handler._codec, snapshots, runtime.service.source
+    )
+
+
+async def snapshot_version(runtime: Runtime, stream_id: str) -> int | None:
+    version: int | None = await runtime.pool.fetchval("SELECT version FROM snapshots WHERE stream_id = $1", stream_id)
+    return version
+
+
+async def burn(runtime: Runtime, stream_id: str, up_to: int) -> None:
+    """Make the beginning of a stream unreadable: who folds it from there fails."""
+    await runtime.pool.execute(
+        "UPDATE events SET value = $3 WHERE stream_id = $1 AND version <= $2",
+        stream_id,
+        up_to,
+        b"\0\xff\xff\xff\xff",
+    )
+
+
+async def test_a_long_stream_is_folded_from_its_snapshot(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:long", add(*[1] * (EVERY + 100)))
+        await handled(runtime, "tally:long", add(5))
+        await burn(runtime, "tally:long", EVERY + 100)
+        state = await fresh_handler(runtime).state("tally:long")
+        assert (state.state, state.version) == (Tally(EVERY + 105), EVERY + 101)
+
+
+async def test_a_short_stream_has_none(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:short", add(*[1] * (EVERY - 1)))
+        assert await snapshot_version(runtime, "tally:short") is None
+
+
+async def test_a_long_stream_without_a_snapshot_gets_one_when_it_is_read(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:long", add(*[1] * (EVERY + 1)))
+        await runtime.pool.execute("TRUNCATE snapshots")
+        await fresh_handler(runtime).state("tally:long")
+        assert await snapshot_version(runtime, "tally:long") == EVERY + 1
+
+
+async def test_a_snapshot_of_another_fold_is_ignored_and_replaced(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        await handled(runtime, "tally:long", add(*[1] * EVERY))
+        await runtime.pool.execute("UPDATE snapshots SET fold = 'yesterday', state = 'Tally\n{\"total\": 1}'")
+        assert (await fresh_handler(runtime).state("tally:long")).state == Tally(EVERY)
+        await burn(runtime, "tally:long", EVERY)
+        assert (await fresh_handler(runtime).state("tally:long")).state == Tally(EVERY), "it was not replaced"
+        await runtime.pool.execute("UPDATE snapshots SET fold = 'tomorrow'")
+        with pytest.raises(UnknownSchema):  # which proves that the fire works, and with it the other tests
+            await fresh_handler(runtime).state("tally:long")
+
+
+async def test_an_older_state_never_replaces_a_newer_one(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        snapshots = Snapshots(runtime.pool, runtime.service.decider)
+        await snapshots.save("tally:a", Tally(20), 20)
+        await snapshots.save("tally:a", Tally(10), 10)
+        assert await snapshots.load("tally:a") == (Tally(20), 20)
+        await snapshots.save("tally:a", Tally(30), 30)
+        assert await snapshots.load("tally:a") == (Tally(30), 30)
+
+
+SHELF = "def put(total: int, amount: int) -> int:\n    return total + amount\n"
+EVENTS = "from dataclasses import dataclass\n\n@dataclass\nclass Added:\n    amount: int\n"
+FOLD = """
+from {package}.events import Added
+from {package}.shop import Shop
+
+def evolve(state: Shop, event: Added) -> Shop:
+    return Shop(state.total + event.amount)
+"""
+SHOP = """
+from dataclasses import dataclass
+from {package} import shelf
+
+@dataclass
+class Shop:
+    total: int
+    def add(self, amount: int) -> "Shop":
+        return Shop(shelf.put(self.total, amount))
+"""
+
+
+def fingerprint(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> str:
+    """Of a fold whose code lies in `folder`, imported as another process would."""
+    package = "example_of_a_fold"
+    sources = {"fold": FOLD, "shop": SHOP, "events": EVENTS, "shelf": SHELF, "__init__": ""} | files
+    (folder / package).mkdir(parents=True)
+    for name, source in sources.items():
+        (folder / package / f"{name}.py").write_text(source.format(package=package))
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        del sys.modules[name]
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(str(folder))
+        fold: ModuleType = importlib.import_module(f"{package}.fold")
+    return fold_fingerprint(Decider("example", "topic", None, lambda _command, _state: [], fold.evolve))
+
+
+@pytest.mark.parametrize("changed", ["fold", "shop", "events", "shelf"])
+async def test_a_change_anywhere_in_the_code_of_a_fold_makes_it_another_fold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    original = {"fold": FOLD, "shop": SHOP, "events": EVENTS, "shelf": SHELF}[changed]
+    before = fingerprint(tmp_path / "before", monkeypatch)
+    assert fingerprint(tmp_path / "same", monkeypatch) == before
+    assert fingerprint(tmp_path / "after", monkeypatch, **{changed: original + "\n# changed\n"}) != before
+
+
+async def test_the_fold_of_stock_includes_its_reservations_and_money(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fold_fingerprint(CATALOG.decider)
+    for name in ("services.catalog.reservations", "services.catalog.shelf", "shared.money"):
+        other = ModuleType(name)
+        other.__file__ = __file__
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, name, other)
+            assert fold_fingerprint(CATALOG.decider) != before, name
+
+
+@pytest.fixture(scope="module")
+async def opened(stack: Settings) -> AsyncIterator[Runtime]:
+    async with new_tallies(stack) as tallies, tallies.opened() as runtime:
+        yield runtime
+
+
+@settings(max_examples=25, deadline=None)
+@given(commands=st.lists(st.lists(st.integers(-5, 5), min_size=1, max_size=6), max_size=8), every=st.integers(1, 5))
+async def test_a_state_from_snapshots_equals_a_full_replay(
+    opened: Runtime, commands: list[list[int]], every: int
+) -> None:
+    stream_id = f"tally:{uuid7()}"
+    for amounts in commands:
+        await fresh_handler(opened, every).handle(stream_id, add(*amounts), ANN)
+    found = await fresh_handler(opened, every).state(stream_id)
+    replayed = [await opened.memory.decode(value) for value in await opened.store.load(stream_id)]
+    assert found.state == reduce(opened.service.decider.evolve, replayed, Tally(0))
+    assert found.version == len(replayed) == sum(map(len, commands))
+    if len(replayed) >= every:
+        assert await snapshot_version(opened, stream_id), "no snapshot was taken: nothing is shown here"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 9), st.sampled_from("rsx")), max_size=300))
+async def test_the_stock_of_a_product_comes_back_from_its_snapshot(
+    opened: Runtime, story: list[tuple[int, int, str]]
+) -> None:
+    events: list[Event] = [ProductListed("MUG", "Mug ☕", Money(1190, "EUR"), 500)]
+    kinds: dict[str, Callable[[str, str, int], Event]] = {"r": StockReserved, "s": StockSold, "x": StockReleased}
+    events += [kinds[kind]("MUG", f"order-{order}", pieces) for order, pieces, kind in story]
+    state = reduce(stock.evolve, events, stock.initial)
+    snapshots = Snapshots(opened.pool, CATALOG.decider)
+    await snapshots.save(stream_id := f"stock:{uuid7()}", state, len(events))
+    assert await snapshots.load(stream_id) == (state, len(events))
