@@ -27,7 +27,7 @@ class UnknownSchema(Undecodable):
         self.schema_id = schema_id
 
 
-class NotRegistered(Exception):
+class NotRegistered(KeyError):
     """An event whose schema was not found in the registry at the start is never written."""
 
 

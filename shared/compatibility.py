@@ -33,6 +33,9 @@ class Finding:
     why: str
     instead: str
 
+    def __str__(self) -> str:
+        return f"field {self.field}: {self.why}" if self.field else self.why
+
 
 @dataclass(frozen=True)
 class Side:

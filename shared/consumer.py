@@ -56,6 +56,7 @@ class Incoming:
     event_id: str
     time: datetime
     correlation_id: str
+    traceparent: str
     topic: str
     partition: int
     offset: int
@@ -170,10 +171,13 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         return 0
 
     async def _advance(self, kafka: AIOKafkaConsumer, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        if partition not in self._next:  # read before we looked up how far we are
+            await self._seek_to_stored(partition)
+            return
         try:
             await self._apply_all(partition, records)
         except Fenced:
-            log.warning(
+            log.info(  # every rebalance has some: records that were read before the partition changed hands
                 "fenced: another consumer has this partition",
                 extra={"consumer": self.name, "partition": partition},
             )
@@ -215,6 +219,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         poison: Exception | None = None,
     ) -> None:
         readable, dead = await self._read(records, poison)
+        # -1 is no offset: the partition has been taken from us while we read.
         expected, reached = self._next.get(partition, -1), records[-1].offset + 1
         if records[0].offset < expected:
             raise Fenced  # read before the partition was taken from us and given back, further on
@@ -276,6 +281,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
                 event_id=headers["ce_id"].decode(),
                 time=datetime.fromisoformat(headers["ce_time"].decode()).astimezone(UTC),
                 correlation_id=headers["ce_correlationid"].decode(),
+                traceparent=headers["traceparent"].decode(),
                 topic=record.topic,
                 partition=record.partition,
                 offset=record.offset,

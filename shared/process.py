@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Literal, get_args
 
 import uvicorn
@@ -23,6 +23,8 @@ from shared.settings import Settings
 log = logging.getLogger(__name__)
 
 Part = Literal["all", "api", "worker"]
+Routers = Callable[[Settings, Sequence[Runtime]], Sequence[APIRouter]]
+"""Routes that belong to no single service."""
 DRAIN_SECONDS = 3
 
 
@@ -30,7 +32,7 @@ def main(
     title: str,
     services: Callable[[Settings], Sequence[Service]],
     port: Callable[[Settings], int],
-    routers: Callable[[Settings], Sequence[APIRouter]] = lambda _: (),
+    routers: Routers = lambda _settings, _runtimes: (),
 ) -> None:
     """`api` serves HTTP, `worker` runs relay, consumers and deadlines (and answers for its health), `all` does both."""
     parser = argparse.ArgumentParser(description=title)
@@ -49,7 +51,7 @@ def main(
                 settings,
                 arguments.port or port(settings),
                 arguments.part,
-                routers(settings),
+                routers,
             )
         )
     except OperatorError as error:
@@ -71,11 +73,11 @@ async def _run(
     settings: Settings,
     port: int,
     part: Part,
-    routers: Sequence[APIRouter],
+    routers: Routers,
 ) -> None:
     async with AsyncExitStack() as stack:
         runtimes = [await stack.enter_async_context(open_service(service, settings)) for service in services]
-        served = [*routers, *(r.service.router(r) for r in runtimes)] if part != "worker" else []
+        served = [*routers(settings, runtimes), *(r.service.router(r) for r in runtimes)] if part != "worker" else []
         statuses = {code: status for service in services for code, status in service.statuses.items()}
         app = create_app(settings, title, served, statuses, _readiness(runtimes), _gather(runtimes))
         async with asyncio.TaskGroup() as tasks:
@@ -108,7 +110,16 @@ async def _serve(app: object, settings: Settings, port: int) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=10,
     )
-    await uvicorn.Server(config).serve()
+    await _Server(config).serve()
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn raises the signal again when it has stopped, and that would be our end: the outbox is not empty."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
 
 
 async def _drain(runtimes: Sequence[Runtime]) -> None:

@@ -1,6 +1,6 @@
 """Another service's fact becomes commands to our own streams, in the transaction that moves the offset."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from shared.consumer import Incoming
@@ -13,12 +13,21 @@ React = Callable[[Incoming], Sequence[tuple[str, Any]]]
 
 
 class Reactor:
-    def __init__(self, handler: CommandHandler[Any, Any, Any], react: React, actor: str) -> None:
+    def __init__(
+        self,
+        handler: CommandHandler[Any, Any, Any],
+        react: React,
+        actor: str,
+        once: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._handler = handler
         self._react = react
         self._actor = actor
+        self._once = once
 
     async def apply(self, connection: Connection, messages: Sequence[Incoming]) -> None:
+        if self._once:
+            await self._once()
         await self._handler.handle_within(
             connection,
             [

@@ -1,5 +1,7 @@
 """The schema registry (Confluent API), and what a service remembers of it in its own database."""
 
+import json
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -7,6 +9,7 @@ import httpx
 from fastavro.schema import SchemaParseException
 
 from shared.codec import Codec, Undecodable, schema_id_of
+from shared.compatibility import between, side
 from shared.database import Pool
 from shared.errors import OperatorError
 from shared.schemas import EventSchema, Schemas
@@ -14,10 +17,15 @@ from shared.settings import Settings
 
 JSON = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 COMPATIBILITY = "FULL_TRANSITIVE"
+HOW_TO_CHANGE = "What may change in a released schema, and how: docs/adr/0010."
 
 
 class RegistryUnavailable(OperatorError):
     """No answer, or one that is not about the question."""
+
+
+class SchemaRefused(OperatorError):
+    """The registry does not take this schema: not compatible with those it has, or not a schema at all."""
 
 
 class Registry:
@@ -47,6 +55,23 @@ class Registry:
         answer = await self._call("POST", f"/subjects/{schema.subject}/versions", {"schema": schema.text})
         return int(answer["id"])
 
+    async def accepts(self, schema: EventSchema) -> bool:
+        """Whether it would register the schema, beside all that it has under the subject."""
+        path = f"/compatibility/subjects/{schema.subject}/versions"
+        answer = await self._call("POST", path, {"schema": schema.text}, missing_ok=True)
+        return answer is None or bool(answer["is_compatible"])
+
+    async def versions(self, subject: str) -> dict[int, str]:
+        """The text of each version that it has, by its number there."""
+        numbers = await self._call("GET", f"/subjects/{subject}/versions", missing_ok=True)
+        return {
+            number: (await self._call("GET", f"/subjects/{subject}/versions/{number}"))["schema"]
+            for number in numbers or ()
+        }
+
+    async def compatibility(self) -> str:
+        return str((await self._call("GET", "/config"))["compatibilityLevel"])
+
     async def require_compatibility(self) -> None:
         await self._call("PUT", "/config", {"compatibility": COMPATIBILITY})
 
@@ -65,10 +90,7 @@ class Registry:
         if answer.status_code == httpx.codes.NOT_FOUND and missing_ok:
             return None
         if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY):
-            raise OperatorError(
-                f"The schema registry refuses {path}: {_reason(answer)}",
-                "A released schema changes only within FULL_TRANSITIVE; see docs/events.md.",
-            )
+            raise SchemaRefused(f"The schema registry refuses {path}: {_reason(answer)}", HOW_TO_CHANGE)
         if answer.is_error:
             raise RegistryUnavailable(f"The schema registry answered {answer.status_code}: {_reason(answer)}")
         return answer.json()
@@ -109,9 +131,10 @@ class SchemaMemory:
                 )
             self._codec.bind(event_type, schema, schema_id)
         # Our store may hold any version that was ever written, of retired events too, and folds without asking.
-        for schema in self._schemas.all:
-            if schema.topic == topic:
-                await self._id_of(schema)
+        with suppress(RegistryUnavailable):  # what was ever read here is remembered
+            for schema in self._schemas.all:
+                if schema.topic == topic:
+                    await self._id_of(schema)
         for row in await self._pool.fetch("SELECT id, schema_text FROM schemas"):
             self._learn(row["id"], row["schema_text"])
 
@@ -163,6 +186,28 @@ async def push(registry: Registry, schemas: Schemas) -> dict[str, int]:
     """Register every schema, oldest version first, under the strictest compatibility."""
     await registry.require_compatibility()
     return {
-        f"{schema.record}.v{schema.version}": await registry.register(schema)
+        f"{schema.record}.v{schema.version}": await _register(registry, schema)
         for schema in sorted(schemas.all, key=lambda s: (s.record, s.version))
     }
+
+
+async def _register(registry: Registry, schema: EventSchema) -> int:
+    try:
+        return await registry.register(schema)
+    except SchemaRefused as refusal:
+        reasons = await refusals(registry, schema)
+        if not reasons:
+            raise
+        said = "".join(f"\n    {reason}" for reason in reasons)
+        raise SchemaRefused(f"The schema registry refuses {schema}:{said}", HOW_TO_CHANGE) from refusal
+
+
+async def refusals(registry: Registry, schema: EventSchema) -> list[str]:
+    """In words, what is between this schema and those that the registry has under its subject."""
+    registered = await registry.versions(schema.subject)
+    ours = side(f"v{schema.version}", schema.definition)
+    return [
+        f"not compatible with version {number} in the registry: {finding}"
+        for number, text in registered.items()
+        for finding in between(side(f"that version {number}", json.loads(text)), ours)
+    ]

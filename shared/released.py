@@ -1,9 +1,10 @@
-"""What was released does not change: `schemas/released.lock` has the checksum of every released file, as sha256sum does.
+"""What was released does not change: `schemas/released.lock` has the checksum of each file, as sha256sum writes it.
 
 Shared types are in it too: they are written out in every event that names them.
 """
 
 import hashlib
+from collections.abc import Collection
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -41,9 +42,9 @@ def deleted(root: Traversable) -> list[str]:
     return sorted(locked(root).keys() - present(root).keys())
 
 
-def release(root: Path) -> list[str]:
-    """Add what is new, and only that. Gives what was added."""
-    added = unreleased(root)
+def release(root: Path, folders: Collection[str] = ()) -> list[str]:
+    """Add what is new (in these folders, where any are named), and only that. Gives what was added."""
+    added = [path for path in unreleased(root) if not folders or path.partition("/")[0] in folders]
     entries = locked(root) | {path: checksum for path, checksum in present(root).items() if path in added}
     (root / LOCK).write_text("".join(f"{entries[path]}  {path}\n" for path in sorted(entries)))
     return added

@@ -1,7 +1,7 @@
 """What a service is made of, and how its parts live in a process: opened in order, stopped in the other."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +11,12 @@ from fastapi import APIRouter
 from shared.codec import Codec
 from shared.consumer import Apply, Consumer
 from shared.database import Pool, open_pool
-from shared.deadlines import DeadlineWorker
+from shared.deadlines import DeadlineWorker, LookAt
 from shared.decider import Decider
 from shared.handler import CommandHandler
 from shared.http.problems import Statuses
 from shared.migrations import migrate
+from shared.reactions import React, Reactor
 from shared.refill import refill_if_empty
 from shared.registry import Registry, SchemaMemory
 from shared.relay import Relay
@@ -35,6 +36,17 @@ class Projection:
 
 
 @dataclass(frozen=True)
+class Reaction:
+    """Another service's events, and the commands they lead to here."""
+
+    name: str
+    topics: Sequence[str]
+    react: React
+    once: Callable[[], Awaitable[None]] | None = None
+    """What has to be true before it reacts to anything."""
+
+
+@dataclass(frozen=True)
 class Service:
     """A service as declared by its `wiring.py`."""
 
@@ -44,6 +56,11 @@ class Service:
     statuses: Statuses = field(default_factory=dict)
     """HTTP statuses of its refusals, where they are not 409."""
     projections: Sequence[Projection] = ()
+    reactions: Sequence[Reaction] = ()
+    look_at: "Callable[[Runtime], LookAt] | None" = None
+    """What to do when a stream's moment has come, where that is more than a command."""
+    beside_worker: "Callable[[Runtime], Sequence[Coroutine[Any, Any, None]]]" = lambda _: ()
+    """What else runs beside relay and consumers."""
     documents: dict[str, type] = field(default_factory=dict)
     """By topic, what the decider announces beside its events."""
 
@@ -73,8 +90,16 @@ class Runtime:
         tasks.create_task(self.relay.run(), name=f"{name} relay")
         for consumer in self.consumers:
             tasks.create_task(consumer.run(), name=consumer.name)
+        for beside in self.service.beside_worker(self):
+            tasks.create_task(beside)
         if self.service.decider.deadlines:
-            tasks.create_task(DeadlineWorker(self.pool, self.handler).run(), name=f"{name} deadlines")
+            tasks.create_task(self._deadlines().run(), name=f"{name} deadlines")
+
+    def _deadlines(self) -> DeadlineWorker:
+        if self.service.look_at is None:
+            return DeadlineWorker(self.pool, self.handler)
+        # It sets moments that are now: be told of every append.
+        return DeadlineWorker(self.pool, self.handler, self.service.look_at(self), f"outbox_{self.service.name}")
 
 
 @asynccontextmanager
@@ -92,7 +117,20 @@ async def open_service(service: Service, settings: Settings, schemas: Schemas | 
         store = await stack.enter_async_context(EventStore(pool))
         handler = CommandHandler(service.decider, store, codec, Snapshots(pool, service.decider), service.source)
         stack.push_async_callback(handler.settled)
-        consumers = [
+        consumers = [_reacting(service, reaction, handler, memory, pool, settings) for reaction in service.reactions]
+        consumers += [
             Consumer(service.name, p.name, p.topics, p.apply, memory, pool, settings) for p in service.projections
         ]
         yield Runtime(service, settings, pool, store, memory, handler, Relay(pool, settings, service.name), consumers)
+
+
+def _reacting(
+    service: Service,
+    reaction: Reaction,
+    handler: CommandHandler[Any, Any, Any],
+    memory: SchemaMemory,
+    pool: Pool,
+    settings: Settings,
+) -> Consumer:
+    reactor = Reactor(handler, reaction.react, f"service:{service.name}", reaction.once)
+    return Consumer(service.name, reaction.name, reaction.topics, reactor.apply, memory, pool, settings)

@@ -82,6 +82,7 @@ class Settings(BaseSettings):
     psp_late_seconds: float = Field(30, ge=0, description="How late it answers for `tok_timeout`.")
     psp_failure_rate: float = Field(0, ge=0, le=1, description="Share of requests it answers with 503.")
     psp_timeout: float = Field(2, gt=0, description="Seconds payment waits for the provider's answer.")
+    review_timeout_seconds: float = Field(86_400, gt=0, description="A held payment not reviewed by then: cancelled.")
     order_timeout_seconds: float = Field(300, gt=0, description="An order not final by then is cancelled.")
 
     auth_secret: SecretStr = Field(

@@ -170,15 +170,22 @@ class EventStore:
         return [row[0] for row in rows]
 
     async def history(
-        self, stream_id: str, *, version: int | None = None, at: datetime | None = None
+        self,
+        stream_id: str,
+        *,
+        version: int | None = None,
+        at: datetime | None = None,
+        correlation_ids: Sequence[str] | None = None,
     ) -> list[Recorded]:
-        """A stream's events with their envelopes, up to a version or a moment."""
+        """A stream's events with their envelopes: up to a version or a moment, or those of some requests alone."""
         rows = await self.pool.fetch(
             f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1"
-            " AND version <= coalesce($2, version) AND time <= coalesce($3, time) ORDER BY version",
+            " AND version <= coalesce($2, version) AND time <= coalesce($3, time)"
+            " AND ($4::text[] IS NULL OR correlation_id = ANY($4)) ORDER BY version",
             stream_id,
             version,
             at,
+            correlation_ids,
         )
         return [Recorded(*row) for row in rows]
 

@@ -86,6 +86,8 @@ def _locked(lock: int) -> bool:
 
 def furnish(settings: Settings) -> Settings:
     """Make the home, remember its choices in till.env, and return the settings with its secrets in them."""
+    given = {name: getattr(settings, name) for name in settings.model_fields_set}
+    settings = Settings.load(**given)  # another `up` may have written till.env since
     with writable(settings.home):
         log_folder(settings.home).mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(settings.home).free
@@ -99,7 +101,6 @@ def furnish(settings: Settings) -> Settings:
             secret: SecretStr = getattr(settings, name)
             chosen[name] = secret.get_secret_value() or generate()
         _remember(settings.home / "till.env", chosen)
-    given = {name: getattr(settings, name) for name in settings.model_fields_set}
     return Settings.load(**(given | chosen))
 
 

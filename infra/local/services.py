@@ -19,14 +19,19 @@ ROOT = Path(__file__).parents[2]
 
 
 def services(settings: Settings, depends_on: tuple[str, ...]) -> list[Server]:
-    shop = _service(settings, SHOP, "api" if settings.split else "all", settings.shop_port, depends_on)
-    if not settings.split:
-        return [shop]
-    return [
-        shop,
-        _service(settings, "catalog", "worker", settings.catalog_port, depends_on),
-        _service(settings, "cart", "worker", settings.cart_port, depends_on),
-    ]
+    """The payment provider stands outside: it needs nothing of ours, and nothing waits for it."""
+    own = [_service(settings, SHOP, "api" if settings.split else "all", settings.shop_port, depends_on)]
+    if settings.split:
+        ports = {
+            "catalog": settings.catalog_port,
+            "cart": settings.cart_port,
+            "order": settings.order_port,
+            "payment": settings.payment_port,
+        }
+        own += [_service(settings, name, "worker", port, depends_on) for name, port in ports.items()]
+    if "psp_url" not in settings.model_fields_set:
+        own.append(_service(settings, "psp", "", settings.psp_port, ()))
+    return own
 
 
 def require_same_mode(settings: Settings, running: Mapping[str, Process]) -> None:
@@ -51,7 +56,7 @@ def _service(settings: Settings, name: str, part: str, port: int, depends_on: tu
 async def _prepare(settings: Settings, name: str, part: str) -> Launch:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     return Launch(
-        command=[sys.executable, "-m", f"services.{name}", part],
+        command=[sys.executable, "-m", f"services.{name}", *([part] if part else [])],
         version=part,
         env=settings.environment() | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )

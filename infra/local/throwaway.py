@@ -18,16 +18,19 @@ INHERITED = {"TILL_CACHE", "TILL_JAVA_HOME"}
 def throwaway(brokers: int = 1) -> Iterator[dict[str, str]]:
     """The environment for `till` in a new home. What runs there ends with this block or this process."""
     home = Path(tempfile.mkdtemp(prefix="till-"))
-    ports = free_ports(2 * brokers + 2)
     with leashed(home):
         yield {name: value for name, value in os.environ.items() if _is_inherited(name)} | {
             "TILL_HOME": str(home),
             "TILL_KAFKA_BROKERS": str(brokers),
-            "TILL_KAFKA_PORT": str(ports[0]),
-            "TILL_KAFKA_CONTROLLER_PORT": str(ports[brokers]),
-            "TILL_REGISTRY_PORT": str(ports[-2]),
-            "TILL_POSTGRES_PORT": str(ports[-1]),
+            **{f"{PREFIX}{name.upper()}": str(port) for name, port in _ports(brokers).items()},
         }
+
+
+def _ports(brokers: int) -> dict[str, int]:
+    """One for every setting of a port. Those of Kafka are each followed by as many as there are more brokers."""
+    names = [name for name in Settings.model_fields if name.endswith("_port")]
+    free = free_ports(brokers * len(names))
+    return dict(zip(names, free[::brokers], strict=True))
 
 
 def settings_of(environment: Mapping[str, str]) -> Settings:

@@ -38,7 +38,7 @@ STATUS = {Open: "open", CheckedOut: "checked_out", Abandoned: "abandoned"}
 class NewItem(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"sku": "MUG-350", "quantity": 2}]})
 
-    sku: Annotated[str, Field(max_length=60)]
+    sku: Annotated[str, Field(max_length=60, pattern=r"^[\x21-\x7e]+$")]
     quantity: Annotated[int, Field(ge=1, le=99)]
 
 

@@ -66,7 +66,7 @@ initial: Cart = Empty()
 def decide(command: Command, cart: Cart) -> list[Event]:
     match command, cart:
         case AbandonCart(), Open() if command.now >= cart.active_at + command.idle_ms:
-            return [CartAbandoned(cart.active_at)]
+            return [CartAbandoned(cart.active_at, tuple(cart.lines.values()))]
         case AbandonCart(), _:
             return []  # the shopper was faster than the deadline
         case OpenCart(), Empty():
@@ -86,7 +86,8 @@ def decide(command: Command, cart: Cart) -> list[Event]:
         case SetQuantity(), Open():
             return _set_quantity(command, cart)
         case RemoveItem(), Open():
-            return [ItemRemoved(_line(cart, command.sku).sku, command.now)]
+            line = _line(cart, command.sku)
+            return [ItemRemoved(line.sku, command.now, line.quantity)]
         case CheckOut(), Open():
             return _check_out(command, cart)
 

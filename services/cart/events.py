@@ -42,6 +42,8 @@ class QuantitySet:
 class ItemRemoved:
     sku: str
     at: int
+    pieces_removed: int
+    """0 in the oldest events, which did not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class CartCheckedOut:
 @dataclass(frozen=True, slots=True)
 class CartAbandoned:
     idle_since: int
+    lines: tuple[Line, ...]
+    """What was left in it; none in the oldest events, which did not say."""
 
 
 Event = CartOpened | ItemAdded | QuantitySet | ItemRemoved | CartCheckedOut | CartAbandoned

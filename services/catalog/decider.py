@@ -18,7 +18,7 @@ from services.catalog.events import (
     ProductRelisted,
     ProductRenamed,
     ProductWithdrawn,
-    StockAdjusted,
+    StockCounted,
     StockRejected,
     StockReleased,
     StockReserved,
@@ -85,8 +85,8 @@ def evolve(stock: Stock, event: Event) -> Stock:
             return _with_shelf(stock, stock.shelf.release(event.order_id, event.quantity))
         case StockRejected():
             return _with_shelf(stock, stock.shelf.release(event.order_id, 0))
-        case StockAdjusted():
-            return _with_shelf(stock, stock.shelf.supply(event.delta))
+        case StockCounted():
+            return _with_shelf(stock, stock.shelf.supply(event.difference))
         case ProductListed():
             return Listed(event.sku, event.name, event.price, False, stock.shelf.supply(event.stock))
     match stock, event:
@@ -155,8 +155,8 @@ def _changes(command: PutProduct, product: Listed) -> list[Event]:
         changes.append(ProductRenamed(sku, product.name, name))
     if command.price != product.price:
         changes.append(PriceChanged(sku, product.price, command.price))
-    if delta := command.stock - product.shelf.on_hand:
-        changes.append(StockAdjusted(sku, delta))
+    if difference := command.stock - product.shelf.on_hand:
+        changes.append(StockCounted(sku, difference, command.stock))
     return changes
 
 

@@ -31,9 +31,12 @@ class PriceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class StockAdjusted:
+class StockCounted:
     sku: str
-    delta: int
+    difference: int
+    """To what the books had: pieces more, or fewer where negative."""
+    counted: int | None
+    """Pieces on hand; None in what was once recorded without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ Event = (
     ProductListed
     | ProductRenamed
     | PriceChanged
-    | StockAdjusted
+    | StockCounted
     | ProductWithdrawn
     | ProductRelisted
     | StockReserved

@@ -9,7 +9,7 @@ from services.catalog.events import (
     ProductRelisted,
     ProductRenamed,
     ProductWithdrawn,
-    StockAdjusted,
+    StockCounted,
     StockReleased,
     StockReserved,
 )
@@ -51,8 +51,8 @@ def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
             product.available -= event.quantity
         case StockReleased():
             product.available += event.quantity
-        case StockAdjusted():
-            product.available += event.delta
+        case StockCounted():
+            product.available += event.difference
         case PriceChanged():
             product.price, product.currency = event.new_price.amount, event.new_price.currency
         case ProductRenamed():

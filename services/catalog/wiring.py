@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from services.catalog import decider, product
 from services.catalog.api import STATUSES, router
 from services.catalog.events import Event
+from services.catalog.reactions import react
 from services.catalog.views import PRODUCTS
 from shared.decider import Announcement, Decider
-from shared.service import Projection, Service
+from shared.envelope import millis
+from shared.service import Projection, Reaction, Service
 
 PRODUCT_TOPIC = "catalog.products"
 
@@ -30,5 +32,12 @@ CATALOG = Service(
     router=router,
     statuses=STATUSES,
     projections=[Projection("products", ["stock.events"], PRODUCTS.apply)],
+    reactions=[
+        Reaction(
+            "reservations",
+            ["order.events"],
+            lambda message: react(message.type, message.data, message.stream_id, millis(message.time)),
+        )
+    ],
     documents={PRODUCT_TOPIC: product.Product},
 )

@@ -8,6 +8,7 @@ from shared.money import Money
 
 Kind = Literal["authorize", "capture", "void", "refund"]
 """What a provider can be asked to do."""
+Outcome = Literal["approved", "declined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class RecordProviderAnswer:
     """Only what the provider has said. That it said nothing in time is no answer: it is asked again."""
 
     kind: Kind
-    outcome: Literal["approved", "declined"]
+    outcome: Outcome
     reference: str
     reason: str = ""
 

@@ -2,12 +2,14 @@
 
 from services.cart.wiring import cart
 from services.catalog.wiring import CATALOG
-from services.shop import sessions
+from services.order.wiring import order
+from services.payment.wiring import payment
+from services.shop import sessions, timeline
 from shared.process import main
 
 main(
     "Till Roll: the shop",
-    lambda settings: [CATALOG, cart(settings)],
+    lambda settings: [CATALOG, cart(settings), order(settings), payment(settings)],
     port=lambda settings: settings.shop_port,
-    routers=lambda settings: [sessions.router(settings)],
+    routers=lambda settings, runtimes: [sessions.router(settings), timeline.router(runtimes)],
 )

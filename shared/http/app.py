@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.http import problems
+from shared.http import openapi, problems
 from shared.http.auth import Tokens
 from shared.http.metrics import CONTENT_TYPE, Counted, Gather, Metrics
 from shared.http.problems import Problem, Statuses
@@ -34,6 +34,7 @@ def create_app(
     app.state.tokens = Tokens(settings)
     app.state.statuses = statuses
     problems.install(app)
+    openapi.document(app, routers)
     metrics = Metrics(gather)
     app.add_middleware(BodyLimit, limit=settings.body_limit)
     app.add_middleware(Counted, metrics=metrics)

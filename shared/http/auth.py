@@ -16,6 +16,8 @@ Role = Literal["customer", "support", "operator", "analyst"]
 ROLES: tuple[Role, ...] = get_args(Role)
 ISSUER = "till-roll"
 CACHED_TOKENS = 50_000
+ASK_AGAIN_SECONDS = 30.0
+"""An issuer is asked for its keys at most that often, whatever key ids strangers make up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Tokens:
         self._audience = settings.auth_audience
         self._oidc = settings.auth_issuer
         self._keys: jwt.PyJWKSet | None = None
+        self._asked = -ASK_AGAIN_SECONDS
         # A signature is checked once; after that a known token costs a look-up, and its expiry.
         self._verified: dict[str, tuple[Principal, float]] = {}
 
@@ -96,11 +99,13 @@ class Tokens:
 
     async def _issuer_key(self, token: str) -> Any:
         key_id = jwt.get_unverified_header(token).get("kid")
-        if self._keys is None or not any(key.key_id == key_id for key in self._keys.keys):
+        known = self._keys is not None and any(key.key_id == key_id for key in self._keys.keys)
+        if not known and time.monotonic() - self._asked > ASK_AGAIN_SECONDS:
+            self._asked = time.monotonic()
             async with httpx.AsyncClient(timeout=5) as http:
                 discovery = await http.get(self._oidc.rstrip("/") + "/.well-known/openid-configuration")
                 self._keys = jwt.PyJWKSet.from_dict((await http.get(discovery.json()["jwks_uri"])).json())
-        for key in self._keys.keys:
+        for key in self._keys.keys if self._keys else ():
             if key.key_id == key_id:
                 return key.key
         raise jwt.InvalidTokenError("its issuer does not know the key")

@@ -148,6 +148,9 @@ async def _call(request: Request) -> Call:
     )
 
 
+_call.needs_token = True  # type: ignore[attr-defined] # told to OpenAPI
+
+
 async def _read(request: Request) -> Read:
     return Read(request, _position(_headers_of(request).get("min-position")))
 
@@ -189,9 +192,11 @@ def requires(*roles: Role) -> Any:
         call.principal.require(*roles)
         return call
 
+    check.needs_token = True  # type: ignore[attr-defined] # told to OpenAPI
     return check
 
 
 Reading = Annotated[Read, Depends(_read)]
 Authenticated = Annotated[Call, Depends(_call)]
+Support = Annotated[Call, Depends(requires("support"))]
 Operator = Annotated[Call, Depends(requires("operator"))]

@@ -65,6 +65,11 @@ def _plan(endpoint: Callable[..., Any], in_path: set[str]) -> tuple[Adapters, Ad
     return path, body, dependencies
 
 
+def dependencies_of(endpoint: Callable[..., Any]) -> list[Callable[..., Any]]:
+    hints = get_type_hints(endpoint, include_extras=True).values()
+    return [dependency for hint in hints if (dependency := _dependency(hint))]
+
+
 def _dependency(hint: Any) -> Callable[..., Any] | None:
     if get_origin(hint) is not Annotated:
         return None

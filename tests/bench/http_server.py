@@ -20,5 +20,5 @@ if __name__ == "__main__":
         "The shop and nothing",
         lambda settings: [CATALOG, cart(settings)],
         port=lambda settings: settings.shop_port,
-        routers=lambda settings: [sessions.router(settings), nothing],
+        routers=lambda settings, _: [sessions.router(settings), nothing],
     )

@@ -222,6 +222,25 @@ async def test_a_zombie_whose_partitions_went_to_another_writes_nothing(
         assert await reached(runtime) == len(expected)
 
 
+async def test_partitions_that_were_taken_away_while_their_records_were_in_hand_are_left_to_the_other(
+    tallies: Tallies,
+) -> None:
+    async with tallies.following(note).opened() as runtime:
+        await make_effects(runtime)
+        expected = await fill(runtime)
+        zombie, gate = paused(runtime)
+        async with running(zombie.run()):
+            await asyncio.wait_for(gate.holding.wait(), 20)
+            assert len(zombie._next) == 3
+            async with running(runtime.consumers[0].run()):
+                await until(lambda: reached(runtime))
+                assert len(zombie._next) < 3, "nothing was taken from it"
+                gate.opened.set()
+                await until_reached(runtime, len(expected))
+        assert await effects(runtime) == expected
+        assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0, "good messages became dead letters"
+
+
 async def test_a_zombie_who_got_its_partitions_back_does_not_apply_what_it_held_from_before(tallies: Tallies) -> None:
     """Its offset is that of the database again: only the offsets of the records themselves tell that they are old."""
     async with tallies.following(note).opened() as runtime:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
 from io import BytesIO
+from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fastavro import schemaless_reader, schemaless_writer
@@ -54,6 +55,8 @@ def disagreements(event: type, schema: dict[str, Any]) -> list[str]:
 def avro_types(hint: Any) -> Iterable[Any]:
     if get_origin(hint) is tuple:
         return [{"type": "array", "items": items} for items in avro_types(get_args(hint)[0])]
+    if get_origin(hint) is UnionType:  # X | None
+        return [["null", some] for some in avro_types(get_args(hint)[0])]
     if is_dataclass(hint) and isinstance(hint, type):
         return [f"tillroll.{hint.__name__}"]
     return PLAIN[hint]

@@ -14,6 +14,11 @@ class Paid:
     amount: Money
 
 
+@dataclass
+class Noted:
+    remark: str | None
+
+
 RIGHT = [{"name": "order_id", "type": "string"}, {"name": "amount", "type": "tillroll.Money"}]
 
 
@@ -35,6 +40,11 @@ def test_agreement_is_seen() -> None:
 )
 def test_a_disagreement_is_seen(fields: list[dict[str, object]]) -> None:
     assert len(disagreements(Paid, {"fields": fields})) == 1
+
+
+def test_what_may_be_none_may_be_null_and_must_be_able_to() -> None:
+    assert disagreements(Noted, {"fields": [{"name": "remark", "type": ["null", "string"]}]}) == []
+    assert len(disagreements(Noted, {"fields": [{"name": "remark", "type": "string"}]})) == 1
 
 
 def test_a_missing_doc_is_seen() -> None:

@@ -31,7 +31,7 @@ WITHDRAWN_MUG = Product("Enamel Mug", euro(1190), withdrawn=True)
 OPENED = CartOpened(ANN, NOON)
 MUG_ADDED = ItemAdded(MUG, "Enamel Mug", 2, euro(1190), NOON)
 POT_ADDED = ItemAdded(POT, "Iron Teapot", 1, euro(3990), NOON)
-ABANDONED = CartAbandoned(idle_since=NOON)
+ABANDONED = CartAbandoned(idle_since=NOON, lines=(Line(MUG, "Enamel Mug", 2, euro(1190)),))
 CHECKED_OUT = CartCheckedOut(
     order_id=ORDER,
     customer_id=ANN,

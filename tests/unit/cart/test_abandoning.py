@@ -15,19 +15,22 @@ from tests.unit.cart.shop import (
     MUG_ADDED,
     NOON,
     OPENED,
+    POT,
+    POT_ADDED,
     euro,
     given,
 )
 
 
-def test_a_cart_idle_for_long_enough_is_abandoned() -> None:
-    given(OPENED, MUG_ADDED).when(AbandonCart(HOUR, NOON + HOUR)).then(CartAbandoned(idle_since=NOON))
+def test_a_cart_idle_for_long_enough_is_abandoned_with_what_is_in_it() -> None:
+    left = (Line(MUG, "Enamel Mug", 2, euro(1190)), Line(POT, "Iron Teapot", 1, euro(3990)))
+    given(OPENED, MUG_ADDED, POT_ADDED).when(AbandonCart(HOUR, NOON + HOUR)).then(CartAbandoned(NOON, left))
 
 
 def test_a_cart_touched_in_the_meantime_is_not_abandoned() -> None:
-    touched = ItemRemoved(MUG, LATER)
+    touched = ItemRemoved(MUG, LATER, 2)
     given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, NOON + HOUR)).nothing()
-    given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, LATER + HOUR)).then(CartAbandoned(idle_since=LATER))
+    given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, LATER + HOUR)).then(CartAbandoned(LATER, ()))
 
 
 @pytest.mark.parametrize("history", [[], [OPENED, MUG_ADDED, ABANDONED], [OPENED, MUG_ADDED, CHECKED_OUT]])
@@ -37,7 +40,7 @@ def test_a_deadline_has_nothing_to_say_to_a_cart_that_is_not_open(history: list[
 
 def test_the_deadline_is_known_while_the_cart_is_open() -> None:
     assert abandon_due(given(OPENED).state, HOUR) == NOON + HOUR
-    assert abandon_due(given(OPENED, ItemRemoved(MUG, LATER)).state, HOUR) == LATER + HOUR
+    assert abandon_due(given(OPENED, ItemRemoved(MUG, LATER, 2)).state, HOUR) == LATER + HOUR
     assert abandon_due(given(OPENED, MUG_ADDED, ABANDONED).state, HOUR) is None
     assert abandon_due(initial, HOUR) is None
 

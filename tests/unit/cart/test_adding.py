@@ -84,7 +84,7 @@ def test_a_cart_has_one_currency() -> None:
 
 
 def test_an_emptied_cart_may_change_its_currency() -> None:
-    given(OPENED, POT_ADDED, ItemRemoved(POT, NOON)).when(add(MUG, YEN_MUG)).then(
+    given(OPENED, POT_ADDED, ItemRemoved(POT, NOON, 1)).when(add(MUG, YEN_MUG)).then(
         ItemAdded(MUG, "Enamel Mug", 1, Money(1900, "JPY"), LATER)
     )
 

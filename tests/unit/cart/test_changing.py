@@ -56,12 +56,12 @@ def test_the_quantity_of_a_product_the_shop_no_longer_knows_cannot_be_set() -> N
     given(OPENED, MUG_ADDED).when(set_quantity(MUG, None, 1)).refused("product-unknown")
 
 
-def test_a_line_is_removed() -> None:
-    given(OPENED, MUG_ADDED).when(remove(MUG)).then(ItemRemoved(MUG, LATER))
+def test_a_line_is_removed_with_all_its_pieces() -> None:
+    given(OPENED, MUG_ADDED).when(remove(MUG)).then(ItemRemoved(MUG, LATER, 2))
 
 
 def test_a_line_that_is_not_there_cannot_be_removed() -> None:
-    given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON)).when(remove(MUG)).refused("line-unknown", MUG)
+    given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON, 2)).when(remove(MUG)).refused("line-unknown", MUG)
 
 
 def test_lines_keep_the_order_of_putting_in() -> None:

@@ -30,7 +30,7 @@ def test_a_cart_is_checked_out_with_its_lines_and_their_sum() -> None:
 
 def test_an_empty_cart_cannot_be_checked_out() -> None:
     given(OPENED).when(check_out({})).refused("cart-empty")
-    given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON)).when(check_out({})).refused("cart-empty")
+    given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON, 2)).when(check_out({})).refused("cart-empty")
 
 
 def test_a_changed_price_is_told_before_it_is_paid() -> None:

@@ -15,7 +15,7 @@ def test_a_history_that_cannot_be_is_not_folded() -> None:
 def test_folding_leaves_the_earlier_state_as_it_was() -> None:
     before = given(OPENED, MUG_ADDED).state
     evolve(before, POT_ADDED)
-    evolve(before, ItemRemoved(MUG, LATER))
+    evolve(before, ItemRemoved(MUG, LATER, 2))
     assert before == Open(ANN, {MUG: Line(MUG, "Enamel Mug", 2, euro(1190))}, NOON)
 
 

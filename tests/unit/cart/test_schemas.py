@@ -16,7 +16,7 @@ EXAMPLES: list[Event] = [
     OPENED,
     MUG_ADDED,
     QuantitySet(MUG, 5, euro(1290), LATER),
-    ItemRemoved(MUG, LATER),
+    ItemRemoved(MUG, LATER, 2),
     CHECKED_OUT,
     ABANDONED,
 ]
@@ -44,7 +44,7 @@ def test_every_record_and_field_says_what_it_means(schema: dict[str, object]) ->
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: type(event).__name__)
 def test_an_event_comes_back_from_its_bytes(event: Event) -> None:
     record = asdict(event)
-    if event is CHECKED_OUT:
+    if "lines" in record:
         record["lines"] = list(record["lines"])  # an Avro array is read as a list
     assert there_and_back(record, SCHEMAS[f"tillroll.cart.{type(event).__name__}"]) == record
 

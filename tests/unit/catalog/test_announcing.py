@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.catalog.events import Event, PriceChanged, ProductRelisted, ProductRenamed, StockAdjusted
+from services.catalog.events import Event, PriceChanged, ProductRelisted, ProductRenamed, StockCounted
 from services.catalog.product import Product, announce
 from shared.money import Money
 from tests.unit.catalog.warehouse import (
@@ -39,7 +39,7 @@ def test_several_changes_are_told_as_one() -> None:
     changes: list[Event] = [
         ProductRenamed(MUG, "Enamel Mug", "Tin Mug"),
         PriceChanged(MUG, PRICE, DEARER),
-        StockAdjusted(MUG, 1),
+        StockCounted(MUG, 1, 11),
     ]
     told = announce(given(LISTED, *changes).state, 4, changes)
     assert told == Product(MUG, "Tin Mug", DEARER, False, 4)
@@ -47,7 +47,7 @@ def test_several_changes_are_told_as_one() -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [reserved(FIRST, 1), rejected(FIRST, 1, 0), released(FIRST, 0), sold(FIRST, 1), StockAdjusted(MUG, 1)],
+    [reserved(FIRST, 1), rejected(FIRST, 1, 0), released(FIRST, 0), sold(FIRST, 1), StockCounted(MUG, 1, 11)],
 )
 def test_pieces_coming_and_going_are_not_told(event: Event) -> None:
     assert announce(given(LISTED, event).state, 2, [event]) is None

@@ -11,7 +11,7 @@ from services.catalog.events import (
     ProductRelisted,
     ProductRenamed,
     ProductWithdrawn,
-    StockAdjusted,
+    StockCounted,
 )
 from shared.money import Money
 from tests.unit.catalog.warehouse import (
@@ -57,21 +57,21 @@ def test_a_changed_price_is_not_changed_again() -> None:
     given(LISTED, PriceChanged(MUG, PRICE, DEARER)).when(put(price=DEARER)).nothing()
 
 
-def test_more_or_fewer_pieces_are_an_adjustment() -> None:
-    given(LISTED).when(put(stock=25)).then(StockAdjusted(MUG, 15))
-    given(LISTED).when(put(stock=4)).then(StockAdjusted(MUG, -6))
+def test_more_or_fewer_pieces_than_in_the_books_are_recorded_with_the_count() -> None:
+    given(LISTED).when(put(stock=25)).then(StockCounted(MUG, 15, counted=25))
+    given(LISTED).when(put(stock=4)).then(StockCounted(MUG, -6, counted=4))
 
 
 def test_stock_is_what_is_on_hand_so_reserved_pieces_count_and_sold_ones_do_not() -> None:
     history: list[Event] = [LISTED, reserved(FIRST, 3), reserved(SECOND, 2), sold(SECOND, 2)]
     given(*history).when(put(stock=8)).nothing()
-    given(*history).when(put(stock=10)).then(StockAdjusted(MUG, 2))
+    given(*history).when(put(stock=10)).then(StockCounted(MUG, 2, counted=10))
 
 
 def test_pieces_reserved_for_orders_cannot_be_counted_away() -> None:
     given(LISTED, reserved(FIRST, 3)).when(put(stock=2)).refused("stock-below-reserved", "3 pieces")
-    given(LISTED, reserved(FIRST, 3)).when(put(stock=3)).then(StockAdjusted(MUG, -7))
-    given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(put(stock=0)).then(StockAdjusted(MUG, -10))
+    given(LISTED, reserved(FIRST, 3)).when(put(stock=3)).then(StockCounted(MUG, -7, counted=3))
+    given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(put(stock=0)).then(StockCounted(MUG, -10, counted=0))
 
 
 def test_everything_may_change_at_once() -> None:
@@ -79,7 +79,7 @@ def test_everything_may_change_at_once() -> None:
         ProductRelisted(MUG),
         ProductRenamed(MUG, "Enamel Mug", "Tin Mug"),
         PriceChanged(MUG, PRICE, DEARER),
-        StockAdjusted(MUG, 1),
+        StockCounted(MUG, 1, counted=11),
     )
 
 

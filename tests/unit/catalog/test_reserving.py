@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.catalog.events import Event, ProductRelisted, StockAdjusted
+from services.catalog.events import Event, ProductRelisted, StockCounted
 from tests.unit.catalog.warehouse import (
     FIRST,
     LISTED,
@@ -38,7 +38,7 @@ def test_released_pieces_can_be_had_again() -> None:
 
 
 def test_delivered_pieces_can_be_had() -> None:
-    given(LISTED, StockAdjusted(MUG, 5)).when(reserve(FIRST, 15)).then(reserved(FIRST, 15))
+    given(LISTED, StockCounted(MUG, 5, 15)).when(reserve(FIRST, 15)).then(reserved(FIRST, 15))
 
 
 def test_a_withdrawn_product_is_not_reserved_any_more() -> None:
@@ -75,7 +75,7 @@ def test_a_cancelled_order_gives_back_what_it_holds() -> None:
         [LISTED, reserved(FIRST, 3), sold(FIRST, 3)],
         [LISTED, reserved(FIRST, 3), released(FIRST, 3)],
         [LISTED, rejected(FIRST, 30, 10)],
-        [LISTED, rejected(FIRST, 30, 10), StockAdjusted(MUG, 50)],
+        [LISTED, rejected(FIRST, 30, 10), StockCounted(MUG, 50, 60)],
         [rejected(FIRST, 3, 0), LISTED],
     ],
 )

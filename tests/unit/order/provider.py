@@ -5,7 +5,7 @@ What it is never to be asked for, it does not answer: the test that asked has fo
 
 from dataclasses import dataclass
 
-from services.payment.commands import Kind
+from services.payment.commands import Kind, Outcome
 from services.payment.decider import Operation
 from shared.money import Money
 
@@ -13,8 +13,8 @@ from shared.money import Money
 @dataclass(frozen=True, slots=True)
 class Ask:
     operation: Operation
-    mood: str
-    """`approved` or `declined`: what it will say, unless it has said something already."""
+    mood: Outcome
+    """What it will say, unless it has said something already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Answered:
     key: str
     payment_id: str
     amount: Money
-    outcome: str
+    outcome: Outcome
 
 
 Book = frozenset[Answered]

@@ -1,15 +1,15 @@
 """A small shop, complete but for the servers: real deciders, real reactions, a model of the provider.
 
-Nothing lies between them but messages, and every message ever sent may arrive now, later, again, or before those sent
-earlier, as may every request to the provider and every answer of its. So a world is no more than the histories of its
-streams: what is on its way follows from them.
+Between them are messages, and no promise but that each arrives: in any order, even of one topic (a dead letter may be
+retried much later), and any number of times. The provider is asked until it answers; each request may be slow to
+reach it, each answer slow to come back.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import cache, partial, reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import services.catalog.decider
 import services.catalog.reactions
@@ -18,20 +18,23 @@ import services.order.process
 import services.payment.decider
 import services.payment.reactions
 import tests.unit.order.provider
+from services.catalog.events import ProductListed
 from services.order.commands import CancelOrder, ExpireOrder
-from services.order.events import OrderPlaced
+from services.order.decider import payment_of
+from services.order.events import Line, OrderPlaced
 from services.payment.commands import RecordProviderAnswer, RefundPayment, ReviewPayment
+from services.payment.decider import next_operation
 from services.payment.risk import Allow, Hold, Refuse, Verdict
 from shared.codec import to_record
 from shared.errors import Refused
+from shared.money import Money
 from tests.unit.order.provider import Answered, Ask
-from tests.unit.order.shop import NOON
+from tests.unit.order.shop import ANN, CART, NOON
 
 Decider = Any
-Delivery = tuple[str, Any]
-"""A stream, and what is asked of it."""
+Deciders = Mapping[str, Decider]
 
-DECIDERS: Mapping[str, Decider] = MappingProxyType(
+DECIDERS: Deciders = MappingProxyType(
     {
         "order": services.order.decider,
         "stock": services.catalog.decider,
@@ -39,24 +42,46 @@ DECIDERS: Mapping[str, Decider] = MappingProxyType(
         "provider": tests.unit.order.provider,
     }
 )
-VERDICTS: tuple[Verdict, ...] = (Allow(), Hold(("odd",)), Refuse(("worse",)))
+EXPIRE = ExpireOrder(patience_ms=1, review_ms=1, now=NOON + 1)
+WISHES: Mapping[str, Sequence[Any]] = MappingProxyType(
+    {
+        "order": (CancelOrder("customer", ANN), CancelOrder("support"), EXPIRE),
+        "payment": (ReviewPayment("approve"), ReviewPayment("reject"), RefundPayment()),
+    }
+)
+VERDICTS: tuple[Verdict, ...] = (Allow(), Hold(("odd",)), Refuse(("very odd",)))
 PROVIDER = "provider:"
+PRICE = Money(1000, "EUR")
+
+
+class Message:
+    """Something for a stream to hear. Which of the commands comes of it is open: it depends on what is not modelled."""
+
+    def __init__(self, stream: str, commands: tuple[Any, ...], is_kept: bool) -> None:
+        self.stream = stream
+        self.commands = commands
+        self.is_kept = is_kept
+        """In a topic: it is certain to arrive. The rest may get lost, and is asked for again."""
+
+
+message = cache(Message)
+"""The same message is the same object, whoever sends it on whichever way."""
 
 
 class History:
-    """A stream as it may come to be. It knows every way on that was ever tried, and where that led."""
+    """A stream as it may come to be. It keeps each way on that was tried: the same events are the same object."""
 
-    def __init__(self, decider: Decider, state: Any, events: tuple[Any, ...], sent: tuple[Delivery, ...]) -> None:
+    def __init__(self, decider: Decider, state: Any, events: tuple[Any, ...], sent: tuple[Message, ...]) -> None:
         self.decider = decider
         self.state = state
         self.events = events
-        self.sent = sent + tuple(_asked_of_provider(state))
-        """All it has ever sent."""
+        self.sent = (*sent, *asked_of_provider(state))
+        """All that it ever sent."""
         self._by_command: dict[Any, History] = {}
         self._by_events: dict[tuple[Any, ...], History] = {}
 
     def after(self, command: Any) -> "History":
-        """The same object where nothing happens: histories can be compared by identity."""
+        """Itself, where the command makes no difference."""
         if command not in self._by_command:
             events = tuple(self.decider.decide(command, self.state))
             self._by_command[command] = self.grown(events) if events else self
@@ -65,90 +90,109 @@ class History:
     def grown(self, events: tuple[Any, ...]) -> "History":
         if events not in self._by_events:
             state = reduce(self.decider.evolve, events, self.state)
-            sent = self.sent + tuple(delivery for event in events for delivery in heard(event))
+            sent = (*self.sent, *(it for event in events for it in heard_of(event)))
             self._by_events[events] = History(self.decider, state, self.events + events, sent)
         return self._by_events[events]
 
 
-World = Mapping[str, History]
+class World(NamedTuple):
+    streams: Mapping[str, History]
+    heard: frozenset[Message]
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return self.heard, *self.streams.values()
+
+    def sent(self) -> Iterable[Message]:
+        return dict.fromkeys(it for history in self.streams.values() for it in history.sent)
 
 
-def new_world(
-    placed: Sequence[OrderPlaced], on_shelf: Sequence[Any], deciders: Mapping[str, Decider] = DECIDERS
-) -> World:
-    """Orders that have just been placed in a shop with these products listed."""
-    started: dict[str, Any] = {f"stock:{listed.sku}": listed for listed in on_shelf}
-    started |= {f"order:{order.order_id}": order for order in placed}
-    world = {stream: _begun(deciders, stream).grown((event,)) for stream, event in started.items()}
-    payments = [f"payment:{services.order.decider.payment_of(order.order_id)}" for order in placed]
-    return world | {stream: _begun(deciders, stream) for stream in [*payments, PROVIDER]}
+class Step(NamedTuple):
+    stream: str
+    command: Any
+    message: Message | None = None
 
 
-def _begun(deciders: Mapping[str, Decider], stream: str) -> History:
-    decider = deciders[stream.partition(":")[0]]
-    return History(decider, decider.initial, (), ())
+def new_world(orders: Sequence[OrderPlaced], supplied: Mapping[str, int], deciders: Deciders = DECIDERS) -> World:
+    """These orders have just been placed, and nobody has heard of them yet."""
+    begun = {category: History(it, it.initial, (), ()) for category, it in deciders.items()}
+    placed = {f"order:{order.order_id}": begun["order"].grown((order,)) for order in orders}
+    paid = {f"payment:{payment_of(order.order_id)}": begun["payment"] for order in orders}
+    listed = [ProductListed(sku, sku.title(), PRICE, count) for sku, count in supplied.items()]
+    shelves = {f"stock:{product.sku}": begun["stock"].grown((product,)) for product in listed}
+    return World({**placed, **shelves, **paid, PROVIDER: begun["provider"]}, frozenset())
 
 
-def heard(event: Any) -> Iterator[Delivery]:
-    """What comes of an event once it is delivered, by the reactions of every service. The verdict is anyone's guess."""
+def placed(order_id: str, pieces: Mapping[str, int]) -> OrderPlaced:
+    lines = tuple(Line(sku, sku.title(), quantity, PRICE) for sku, quantity in pieces.items())
+    total = PRICE.times(sum(pieces.values()))
+    return OrderPlaced(order_id, CART, ANN, lines, total, "tok_ok", "standard", "sealed", NOON)
+
+
+def heard_of(event: Any) -> Iterator[Message]:
+    """To whom an event says something. How risky a payment looks is anybody's guess."""
     if isinstance(event, Answered):
-        answer = RecordProviderAnswer(event.kind, event.outcome, f"ref {event.key}", event.outcome)  # type: ignore[arg-type]
-        yield f"payment:{event.payment_id}", answer
+        answer = RecordProviderAnswer(event.kind, event.outcome, reference=event.key, reason="no money")
+        yield message(f"payment:{event.payment_id}", (answer,), False)
         return
-    message = type(event).__name__, to_record(type(event))(event), "", NOON
-    yield from services.order.process.react(*message)
-    yield from services.catalog.reactions.react(*message)
-    for verdict in VERDICTS:
-        yield from services.payment.reactions.react(*message, _always(verdict))
+    incoming = type(event).__name__, to_record(type(event))(event), "", NOON
+    for stream, command in services.order.process.react(*incoming) + services.catalog.reactions.react(*incoming):
+        yield message(stream, (command,), True)
+    guesses = [services.payment.reactions.react(*incoming, partial(_guess, verdict)) for verdict in VERDICTS]
+    for reactions in zip(*guesses, strict=True):
+        [stream] = {stream for stream, _ in reactions}
+        yield message(stream, tuple(dict.fromkeys(command for _, command in reactions)), True)
 
 
-def _always(verdict: Verdict) -> Callable[[Any], Verdict]:
-    return lambda _: verdict
+def _guess(verdict: Verdict, _attempt: object) -> Verdict:
+    return verdict
 
 
-def _asked_of_provider(state: Any) -> Iterator[Delivery]:
-    if isinstance(state, services.payment.decider.Payment) and (
-        operation := services.payment.decider.next_operation(state)
-    ):
-        yield PROVIDER, Ask(operation, "approved")
-        if operation.kind in ("authorize", "capture"):
-            yield PROVIDER, Ask(operation, "declined")
+def asked_of_provider(state: Any) -> Iterator[Message]:
+    """Of money that is put aside or taken it may say yes or no; it does give back what it has."""
+    if isinstance(state, services.payment.decider.Payment) and (operation := next_operation(state)):
+        yes, no = Ask(operation, "approved"), Ask(operation, "declined")
+        yield message(PROVIDER, (yes, no) if operation.kind in ("authorize", "capture") else (yes,), False)
 
 
-def messages(world: World) -> list[Delivery]:
-    """All that were ever sent, and would still make a difference. One that is refused would be a dead letter."""
-    sent = dict.fromkeys(delivery for history in world.values() for delivery in history.sent)
-    return [(stream, command) for stream, command in sent if world[stream].after(command) is not world[stream]]
+def arrivals(world: World) -> list[Step]:
+    """Messages that arrive, for the first time or again where it would make a difference.
+
+    None of them may be refused: it would end as a dead letter.
+    """
+    return [
+        Step(it.stream, command, it)
+        for it in world.sent()
+        for command in it.commands
+        if (it.is_kept and it not in world.heard) or makes_a_difference(world, it.stream, command)
+    ]
 
 
-def wishes(world: World) -> list[Delivery]:
-    """What people, and the clock, may want at any time, and would be granted now."""
-    granted: list[Delivery] = []
-    for stream, history in world.items():
-        for wish in _wishes_of(stream):
+def wishes(world: World) -> list[Step]:
+    """What people, and the clock, would be granted now."""
+    granted: list[Step] = []
+    for stream in world.streams:
+        for wish in WISHES.get(stream.partition(":")[0], ()):
             with suppress(Refused):
-                if history.after(wish) is not history:
-                    granted.append((stream, wish))
+                if makes_a_difference(world, stream, wish):
+                    granted.append(Step(stream, wish))
     return granted
 
 
-CUSTOMER = "ann"
-WISHES: Mapping[str, Sequence[Any]] = MappingProxyType(
-    {
-        "order": (
-            CancelOrder("customer", CUSTOMER),
-            CancelOrder("support"),
-            ExpireOrder(patience_ms=1, review_ms=1, now=NOON + 1),
-        ),
-        "payment": (ReviewPayment("approve"), ReviewPayment("reject"), RefundPayment()),
-    }
-)
+def anything(world: World) -> list[Step]:
+    return arrivals(world) + wishes(world)
 
 
-def _wishes_of(stream: str) -> Sequence[Any]:
-    return WISHES.get(stream.partition(":")[0], ())
+def is_at_rest(world: World) -> bool:
+    """Every message has arrived, and the provider has nothing more to say."""
+    return all(step.message in world.heard for step in arrivals(world))
 
 
-def after(world: World, delivery: Delivery) -> World:
-    stream, command = delivery
-    return {**world, stream: world[stream].after(command)}
+def makes_a_difference(world: World, stream: str, command: Any) -> bool:
+    history = world.streams[stream]
+    return history.after(command) is not history
+
+
+def after(world: World, step: Step) -> World:
+    heard = world.heard | {step.message} if step.message and step.message.is_kept else world.heard
+    return World({**world.streams, step.stream: world.streams[step.stream].after(step.command)}, heard)

@@ -1,0 +1,201 @@
+"""The shop as a real process, and what a test wants of it: to start, to stop, to be asked, to be looked into."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+from uuid_utils import uuid7
+
+from infra.local.ports import free_ports
+from infra.local.throwaway import settings_of
+from shared.http.auth import Role, Tokens
+from shared.registry import Registry, push
+from shared.schemas import load_schemas
+from shared.settings import Settings
+from tests.integration.kit import Record, read_topic
+from tests.till import eventually
+
+START_SECONDS = 30.0
+STOP_SECONDS = 20.0
+
+
+@dataclass
+class Shop:
+    """One run of `python -m services.shop`."""
+
+    environment: dict[str, str]
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+    positions: list[str] = field(default_factory=list)
+    """Of every write that was answered with success: what must never be lost."""
+
+    @property
+    def settings(self) -> Settings:
+        return settings_of(self.environment)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self, token: str = "") -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=15, event_hooks={"response": [self._note]})
+
+    def guest(self) -> httpx.Client:
+        with self.client() as anyone:
+            session = anyone.post("/v1/sessions")
+        assert session.status_code == 201, session.text
+        return self.client(session.json()["token"])
+
+    def staff(self, *roles: Role) -> httpx.Client:
+        return self.client(Tokens(self.settings).mint(f"{roles[0]}-{uuid7()}", roles, 3600))
+
+    def stop(self) -> int:
+        """As an operator would: politely. Its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_SECONDS)
+
+    def fetch(self, service: str, query: str, *arguments: Any) -> list[Any]:
+        """What a service's database says."""
+
+        async def ask() -> list[Any]:
+            url = self.settings.database_url.get_secret_value()
+            connection = await asyncpg.connect(url, server_settings={"search_path": service})
+            try:
+                return list(await connection.fetch(query, *arguments))
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+    def written(self) -> dict[str, int]:
+        """How much people have made each service store: events, and answers to keys.
+
+        What services do on their own account (an order of some test before) goes on meanwhile.
+        """
+        return {
+            f"{service} {table}": self.fetch(service, f"SELECT count(*) FROM {table} WHERE actor NOT LIKE '%:%'")[0][0]
+            for service in ("cart", "catalog")
+            for table in ("events", "answers")
+        }
+
+    def everything_published(self) -> None:
+        """Wait until the outboxes are empty."""
+        eventually(
+            lambda: not any(self.fetch(service, "SELECT FROM outbox LIMIT 1") for service in ("cart", "catalog")),
+            "the outboxes are empty",
+        )
+
+    def topic(self, name: str) -> list[Record]:
+        return read_topic(self.settings, name)
+
+    def _note(self, response: httpx.Response) -> None:
+        if response.is_success and response.request.method != "GET" and "Event-Position" in response.headers:
+            self.positions.append(response.headers["Event-Position"])
+
+
+@contextmanager
+def started(environment: dict[str, str], *arguments: str, module: str = "services.shop", **more: str) -> Iterator[Shop]:
+    """The process, ready. Killed at the end if it still runs: who wants it to stop politely says so before."""
+    register_schemas(environment)
+    [port] = free_ports(1)
+    own = environment | {"TILL_LOG_FORMAT": "text", "TILL_MIN_POSITION_TIMEOUT": "2"} | more
+    log = Path(environment["TILL_HOME"]) / f"{module}-{port}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments, "--port", str(port)],
+            env=own,
+            cwd=environment["TILL_HOME"],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    shop = Shop(own, port, process, log)
+    try:
+        _until_ready(shop)
+        yield shop
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def register_schemas(environment: dict[str, str]) -> None:
+    async def register() -> None:
+        async with Registry(settings_of(environment)) as registry:
+            await push(registry, load_schemas())
+
+    asyncio.run(register())
+
+
+def _until_ready(shop: Shop) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if httpx.get(f"{shop.url}/readyz", timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        assert shop.process.poll() is None, f"it died while starting:\n{shop.log.read_text()}"
+        assert time.monotonic() < deadline, f"not ready:\n{shop.log.read_text()}"
+        time.sleep(0.05)
+
+
+def new_sku() -> str:
+    return f"MUG-{uuid7().hex[-12:].upper()}"
+
+
+def price(cents: int, currency: str = "EUR") -> dict[str, Any]:
+    return {"amount": cents, "currency": currency}
+
+
+@dataclass(frozen=True)
+class Product:
+    sku: str
+    position: str
+    """Of the latest change: a cart that has reached it knows the product."""
+
+
+def put_product(operator: httpx.Client, sku: str, cents: int = 1190, currency: str = "EUR", stock: int = 50) -> Product:
+    answer = operator.put(
+        f"/v1/products/{sku}", json={"name": "Enamel mug ☕", "price": price(cents, currency), "stock": stock}
+    )
+    assert answer.status_code == 200, answer.text
+    return Product(sku, answer.headers["Event-Position"])
+
+
+def put_in(guest: httpx.Client, cart: str, product: Product, quantity: int = 1) -> httpx.Response:
+    answer = guest.post(
+        f"{cart}/items",
+        json={"sku": product.sku, "quantity": quantity},
+        headers={"Min-Position": product.position},
+    )
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def open_cart(guest: httpx.Client) -> str:
+    """Its path."""
+    answer = guest.post("/v1/carts")
+    assert answer.status_code == 201, answer.text
+    return str(answer.headers["Location"])
+
+
+CHECKOUT: dict[str, Any] = {
+    "payment_token": "tok_ok",
+    "shipping": {"method": "express", "name": "Ann Example", "address": "1 Mill Lane\nOldtown"},
+}
+
+
+def versions(records: Sequence[Record], stream_id: str) -> list[int]:
+    """In the order of the topic."""
+    return [int(r.header("ce_streamversion")) for r in sorted(records) if r.header("ce_subject") == stream_id]
