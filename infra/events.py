@@ -61,8 +61,9 @@ def readers(service: Service, schema: EventSchema, example: dict[str, Any] | Non
 
 
 def topics_read(service: Service) -> set[str]:
-    consumers = [*service.projections, *service.reactions]
-    return {topic for consumer in consumers for topic in consumer.topics} | set(getattr(service, "follows", ()))
+    in_views = {topic for view in service.projections for topic in view.topics}
+    in_reactions = {topic for reaction in service.reactions for topic in reaction.topics}
+    return in_views | in_reactions | set(getattr(service, "follows", ()))
 
 
 def example_of(schema: EventSchema) -> dict[str, Any] | None:

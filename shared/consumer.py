@@ -115,6 +115,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             client_id=self.name,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            # The shortest that brokers allow by default: who is taken for dead too early is fenced, no harm done.
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=1_000,
         )
         self._kafka = kafka
         self._next.clear()

@@ -19,6 +19,7 @@ from infra.cli.progress import progress
 from shared.settings import Settings
 
 if TYPE_CHECKING:
+    from infra.local.flow import Flow
     from infra.local.stack import Up
     from infra.local.status import Health
 
@@ -71,15 +72,23 @@ def down(as_json: bool) -> None:
 @as_json
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """What runs, and how it is: each is asked for real work. Exit code 1 when something is down."""
+    """What runs, and how it is: each is asked for real work. Exit code 1 when something is down.
+
+    Below it, what waits in the outboxes, and how many messages each consumer is behind.
+    """
+    from infra.local.flow import flows
     from infra.local.status import health_of_all
 
-    processes = asyncio.run(health_of_all(Settings.load()))
+    settings = Settings.load()
+    processes = asyncio.run(health_of_all(settings))
+    flowing = asyncio.run(flows(settings)) if any(process.healthy for process in processes) else []
     healthy = all(process.healthy for process in processes)
     if as_json:
-        print_json({"ok": healthy, "processes": [asdict(process) for process in processes]})
+        services = [asdict(flow) for flow in flowing]
+        print_json({"ok": healthy, "processes": [asdict(process) for process in processes], "services": services})
     else:
         _print_processes(processes)
+        _print_flows(flowing)
     context.exit(0 if healthy else 1)
 
 
@@ -136,6 +145,18 @@ def _print_processes(processes: "list[Health]") -> None:
     for process in processes:
         if "\n" in process.reason:
             err.print(Text(f"\n{process.reason}"))
+
+
+def _print_flows(flows: "list[Flow]") -> None:
+    if not flows:
+        return
+    table = Table("service", "outbox", "consumers behind", "dead letters", box=None, header_style="dim")
+    table.columns[1].justify = table.columns[3].justify = "right"
+    for flow in flows:
+        behind = ", ".join(f"{name.partition('.')[2]} {count}" for name, count in sorted(flow.lag.items()))
+        table.add_row(flow.service, str(flow.outbox), behind or "none", str(flow.dead_letters))
+    out.print()
+    out.print(table)
 
 
 def _age(since: str) -> str:

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from infra.jars import jars
 from infra.local.home import write_whole
-from infra.local.jvm import program
+from infra.local.jvm import Program, program
 from infra.local.server import Launch, NotReady, Server
 from infra.local.tool import run_tool
 from shared.errors import OperatorError
@@ -96,10 +96,13 @@ def _properties(settings: Settings, node: int) -> dict[str, object]:
     }
 
 
+async def java_program(settings: Settings) -> Program:
+    return await program(settings, NAME, jars(settings, "kafka"))
+
+
 async def _prepare(settings: Settings, node: int) -> Launch:
     cluster_id = _cluster_id(settings)
-    classpath = jars(settings, "kafka")
-    java = await program(settings, NAME, classpath)
+    java = await java_program(settings)
     config = _data(settings, node).with_name(f"{node}.properties")
     lines = [f"{name}={value}" for name, value in _properties(settings, node).items()]
     write_whole(config, "\n".join(lines) + "\n")
@@ -108,7 +111,7 @@ async def _prepare(settings: Settings, node: int) -> Launch:
         tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
         command = java.command([logging], tool)
         await run_tool(settings.home, name_of(settings, node), "creating the data folder", command)
-    return java.launch(_version(classpath), [f"-Xmx{settings.kafka_heap}", logging], ["kafka.Kafka", str(config)])
+    return java.launch(_version(java.classpath), [f"-Xmx{settings.kafka_heap}", logging], ["kafka.Kafka", str(config)])
 
 
 def require_same_size(settings: Settings) -> None:

@@ -1,13 +1,12 @@
 """The schema registry: Apicurio, with the Confluent API, its schemas in the local PostgreSQL."""
 
 from functools import partial
-from pathlib import Path
 
 import httpx
 
 from infra.jars import registry_home
 from infra.local import postgres
-from infra.local.jvm import program
+from infra.local.jvm import Program, program
 from infra.local.server import Launch, NotReady, Server
 from shared.settings import HOST, Settings
 
@@ -28,9 +27,13 @@ def server(settings: Settings) -> Server:
     )
 
 
+async def java_program(settings: Settings) -> Program:
+    [runner] = registry_home(settings).glob("apicurio-registry-app-*-runner.jar")
+    return await program(settings, NAME, [runner])
+
+
 async def _prepare(settings: Settings) -> Launch:
-    runner = _runner(settings)
-    java = await program(settings, NAME, [runner])
+    java = await java_program(settings)
     properties = {
         "quarkus.http.host": HOST,
         "quarkus.http.port": settings.registry_port,
@@ -45,17 +48,12 @@ async def _prepare(settings: Settings) -> Launch:
         "apicurio.datasource.jdbc.max-size": 5,
     }
     return java.launch(
-        runner.name.removeprefix("apicurio-registry-app-").removesuffix("-runner.jar"),
+        java.classpath[0].name.removeprefix("apicurio-registry-app-").removesuffix("-runner.jar"),
         [f"-Xmx{settings.registry_heap}", *(f"-D{name}={value}" for name, value in properties.items())],
         ["io.quarkus.runner.GeneratedMain"],
         # Not on the command line, where every user of the machine could read it.
         env={"APICURIO_DATASOURCE_PASSWORD": settings.database_password.get_secret_value()},
     )
-
-
-def _runner(settings: Settings) -> Path:
-    [runner] = registry_home(settings).glob("apicurio-registry-app-*-runner.jar")
-    return runner
 
 
 async def _ready(settings: Settings) -> None:

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.http import openapi, problems
 from shared.http.auth import Tokens
+from shared.http.limits import RateLimit
 from shared.http.metrics import CONTENT_TYPE, Counted, Gather, Metrics
 from shared.http.problems import Problem, Statuses
 from shared.settings import Settings
@@ -32,6 +33,7 @@ def create_app(
     )
     app.state.settings = settings
     app.state.tokens = Tokens(settings)
+    app.state.rate_limit = RateLimit(settings.rate_limit)
     app.state.statuses = statuses
     problems.install(app)
     openapi.document(app, routers)

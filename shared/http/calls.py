@@ -130,6 +130,7 @@ async def _call(request: Request) -> Call:
     headers = _headers_of(request)
     tokens: Tokens = request.app.state.tokens
     principal = await tokens.principal(headers.get("authorization"))
+    request.app.state.rate_limit.take(principal.subject)
     request_id = str(uuid7())
     asked = headers.get("x-correlation-id", "")
     correlation_id = asked if CORRELATION.fullmatch(asked) else request_id

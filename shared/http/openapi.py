@@ -30,12 +30,13 @@ ERRORS = {
     412: ("version-stale", "It has changed since the ETag in If-Match."),
     413: ("body-too-large", "The body is too large."),
     422: ("invalid", "A value is out of bounds, or an Idempotency-Key came with another body."),
+    429: ("too-many-requests", "Too many requests from this token; see Retry-After."),
     503: ("unavailable", "A part of the shop is down. Nothing is lost; see Retry-After."),
     504: ("position-not-reached", "The view has not reached Min-Position in time."),
 }
 ON_READS = (400, 404, 422, 503, 504)
 ON_WRITES = (400, 404, 409, 412, 413, 422, 503, 504)
-WITH_TOKEN = (401, 403)
+WITH_TOKEN = (401, 403, 429)
 
 HEADERS = {
     "Idempotency-Key": "The same key and body: the same answer and one effect, however often it is sent.",

@@ -78,7 +78,9 @@ async def _relay(settings: Settings, pool: Pool, messages: list[Message]) -> flo
 
 
 async def _librdkafka(settings: Settings, messages: list[Message]) -> float:
-    prepared = [(m.key, m.value, unpack_headers(m.headers), millis(m.time)) for m in messages]
+    prepared: list[tuple[str, bytes, Any, int]] = [
+        (m.key, m.value, unpack_headers(m.headers), millis(m.time)) for m in messages
+    ]
     producer = _producer(settings, linger_ms=5)
     with Stopwatch() as watch:
         for key, value, headers, timestamp in prepared:
@@ -134,8 +136,9 @@ async def _librdkafka_latency(settings: Settings) -> list[float]:
     took = []
     for n in range(PINGS + 20):
         message = _message()
+        headers: Any = unpack_headers(message.headers)
         sent = time.perf_counter()
-        producer.produce(TOPIC, key=message.key, value=message.value, headers=unpack_headers(message.headers))
+        producer.produce(TOPIC, key=message.key, value=message.value, headers=headers)
         producer.flush()
         if n >= 20:
             took.append((time.perf_counter() - sent) * 1000)

@@ -6,7 +6,6 @@ The places are named in the code (`crashpoint`): each comment there says what is
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,9 @@ class Story:
     """A cart with a mug in it, from before the process dies."""
 
     ann: str
+    """Her token."""
+    olga: str
+    """The operator's."""
     cart: str
     mug: Product
 
@@ -49,7 +51,11 @@ def begin(shop: Shop) -> Story:
         mug = put_product(operator, new_sku(), 1190)
         cart = open_cart(ann)
         put_in(ann, cart, mug)
-        return Story(ann.headers["Authorization"].removeprefix("Bearer "), cart, mug)
+        return Story(token_of(ann), token_of(operator), cart, mug)
+
+
+def token_of(client: httpx.Client) -> str:
+    return str(client.headers["Authorization"]).removeprefix("Bearer ")
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +92,11 @@ def ask(shop: Shop, point: str, story: Story, key: str) -> httpx.Response:
     """What leads to the place: a change of a price where a consumer dies, else something put into the cart."""
     headers = {"Idempotency-Key": key}
     if point == "handled, not committed":
-        with shop.client(OPERATOR_TOKENS.setdefault(point, operator_token(shop))) as operator:
+        with shop.client(story.olga) as operator:
             details = {"name": "Enamel mug ☕", "price": price(1290), "stock": 50}
             return operator.put(f"/v1/products/{story.mug.sku}", json=details, headers=headers)
     with shop.client(story.ann) as ann:
         return ann.post(f"{story.cart}/items", json={"sku": story.mug.sku, "quantity": 3}, headers=headers)
-
-
-OPERATOR_TOKENS: dict[str, str] = {}
-
-
-def operator_token(shop: Shop) -> str:
-    with shop.staff("operator") as operator:
-        return str(operator.headers["Authorization"].removeprefix("Bearer "))
 
 
 def die(shop: Shop, point: str, story: Story, key: str) -> httpx.Response | None:
@@ -176,7 +174,7 @@ def test_after_a_death_at_this_place_nothing_is_lost_nothing_twice_and_nothing_o
 
 
 @pytest.fixture
-def rush(stack_environment: dict[str, str], stack: object) -> Iterator[list[tuple[str, Any]]]:
+def rush(stack_environment: dict[str, str], stack: object) -> list[tuple[str, Any]]:
     """Shoppers at work when the process is killed, anywhere: what each of them was told."""
     told: list[tuple[str, Any]] = []
     with started(stack_environment) as shop:
@@ -199,7 +197,7 @@ def rush(stack_environment: dict[str, str], stack: object) -> Iterator[list[tupl
             shop.process.kill()
             for one in shoppers:
                 one.result()
-    yield told
+    return told
 
 
 def test_killed_in_the_middle_of_a_rush_the_shop_has_everything_it_said_yes_to(

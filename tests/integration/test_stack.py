@@ -4,6 +4,7 @@ import asyncio
 import signal
 import socket
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import asyncpg
 import psutil
 import pytest
 
+from infra.local import kafka
 from infra.local.home import writable
 from infra.local.ports import is_open
 from infra.local.process import recorded
 from infra.local.throwaway import throwaway
+from infra.local.warmup import archive_classes
 from shared.errors import OperatorError
 from shared.settings import Settings
 from tests.till import Till, is_there
@@ -177,3 +180,16 @@ def test_a_home_that_cannot_be_made_is_told(till: Till) -> None:
     assert ran.code == 1
     assert "cannot be written: Not a directory" in ran.err
     assert "TILL_HOME" in ran.err
+
+
+def test_classes_are_archived_once_and_used_ever_after(stack: Settings, tmp_path: Path) -> None:
+    (tmp_path / "jars").symlink_to(stack.cache / "jars")
+    settings = stack.model_copy(update={"cache": tmp_path})
+
+    assert asyncio.run(archive_classes(settings)) is True
+
+    assert sorted(file.name.partition("-")[0] for file in (tmp_path / "classes").iterdir()) == ["kafka", "registry"]
+    program = asyncio.run(kafka.java_program(settings))
+    version = subprocess.run(program.command(["-Xshare:on"], ["-version"]), capture_output=True, text=True)
+    assert (version.returncode, "sharing" in version.stderr) == (0, True), version.stderr
+    assert asyncio.run(archive_classes(settings)) is False

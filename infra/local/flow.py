@@ -1,0 +1,63 @@
+"""How far the facts have flowed: what waits in each outbox, and how far behind its topics each consumer is."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import asyncpg
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from shared.database import AWAY
+from shared.kafka import client_options
+from shared.settings import Settings
+
+
+@dataclass(frozen=True)
+class Flow:
+    service: str
+    outbox: int
+    lag: dict[str, int]
+    """By consumer: messages not yet applied."""
+    dead_letters: int
+    """Ever written to its dead-letter topic."""
+
+
+async def flows(settings: Settings) -> list[Flow]:
+    """Of the services that have a database; none while Kafka or PostgreSQL is away."""
+    try:
+        connection = await asyncpg.connect(settings.database_url.get_secret_value(), timeout=5)
+    except (*AWAY, asyncpg.PostgresError):
+        return []
+    try:
+        found = await connection.fetch("SELECT schemaname FROM pg_tables WHERE tablename = 'outbox' ORDER BY 1")
+        services = [row[0] for row in found]
+        outboxes = {s: await connection.fetchval(f'SELECT count(*) FROM "{s}".outbox') for s in services}
+        offsets = {
+            s: await connection.fetch(f'SELECT consumer, topic, partition, next_offset FROM "{s}".offsets')
+            for s in services
+        }
+    finally:
+        await connection.close()
+    try:
+        ends = await _ends(settings, {row["topic"] for rows in offsets.values() for row in rows}, services)
+    except (KafkaError, OSError):
+        return []
+    return [_flow(service, outboxes[service], offsets[service], ends) for service in services]
+
+
+def _flow(service: str, outbox: int, offsets: list[asyncpg.Record], ends: dict[TopicPartition, int]) -> Flow:
+    lag: dict[str, int] = defaultdict(int)
+    for consumer, topic, partition, next_offset in offsets:
+        lag[consumer] += max(0, ends.get(TopicPartition(topic, partition), 0) - next_offset)
+    dead = sum(end for partition, end in ends.items() if partition.topic == f"{service}.dlq")
+    return Flow(service, outbox, dict(lag), dead)
+
+
+async def _ends(settings: Settings, topics: set[str], services: list[str]) -> dict[TopicPartition, int]:
+    kafka = AIOKafkaConsumer(*topics, *(f"{s}.dlq" for s in services), **client_options(settings))
+    await kafka.start()
+    try:
+        ends: dict[TopicPartition, int] = await kafka.end_offsets(kafka.assignment())
+        return ends
+    finally:
+        await kafka.stop()

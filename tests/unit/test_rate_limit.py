@@ -1,0 +1,28 @@
+import pytest
+
+from shared.http.limits import RateLimit
+from shared.http.problems import Problem
+
+
+def test_who_asks_too_much_is_told_when_to_come_back() -> None:
+    limit = RateLimit(per_second=5)
+    for _ in range(10):
+        limit.take("ann")
+    with pytest.raises(Problem) as refused:
+        limit.take("ann")
+    assert refused.value.status == 429
+    assert refused.value.headers is not None
+    assert int(refused.value.headers["Retry-After"]) >= 1
+
+
+def test_one_caller_does_not_use_up_what_another_may_ask() -> None:
+    limit = RateLimit(per_second=1)
+    for _ in range(2):
+        limit.take("ann")
+    limit.take("bob")
+
+
+def test_a_shop_without_a_limit_refuses_nobody() -> None:
+    limit = RateLimit(per_second=0)
+    for _ in range(10_000):
+        limit.take("ann")
