@@ -31,10 +31,6 @@ class NotRegistered(KeyError):
     """An event whose schema was not found in the registry at the start is never written."""
 
 
-# What broken bytes lead fastavro to, in words.
-BROKEN = {EOFError: "the bytes are cut short", IndexError: "a union or an enum is out of range"}
-
-
 class Codec:
     """One per process. Writers are bound to the ids at start; readers are added as schema ids turn up."""
 
@@ -92,11 +88,19 @@ class Codec:
             data = schemaless_reader(body, writer, reader)
             event = build(data) if build else data
         except Exception as error:  # fastavro raises whatever broken bytes lead it to
-            reason = BROKEN.get(type(error), type(error).__name__)
-            raise Undecodable(f"not a {record}: {reason}: {error}") from error
+            raise Undecodable(f"not a {record}: {_in_words(error)}") from error
         if left := len(value) - body.tell():
             raise Undecodable(f"{left} bytes are left over after a {record}")
         return event
+
+
+def _in_words(error: Exception) -> str:
+    """What fastavro raises of broken bytes. Inside a number, it indexes what it could not read."""
+    if isinstance(error, EOFError) or "string index" in str(error):
+        return f"the bytes are cut short ({error})"
+    if isinstance(error, IndexError):
+        return f"a union or an enum is out of range ({error})"
+    return f"{type(error).__name__}: {error}"
 
 
 def _one_after_the_other(first: Convert | None, second: Convert | None) -> Convert | None:

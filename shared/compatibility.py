@@ -106,9 +106,9 @@ class _Resolution:
 
     def _written_union(self, reader: Avro, writer: list[Avro], path: str) -> Iterator[Finding]:
         for branch in writer:
-            findings = list(self.check(reader, branch, path))
-            alike = isinstance(reader, list) or _kind(reader) == _kind(self._writer.resolve(branch))
-            if findings:
+            if findings := list(self.check(reader, branch, path)):
+                kinds = [_kind(self._reader.resolve(b)) for b in (reader if isinstance(reader, list) else [reader])]
+                alike = _kind(self._writer.resolve(branch)) in kinds
                 yield from findings if alike else [self._another_type(reader, writer, path)]
 
     def _read_union(self, reader: list[Avro], writer: Avro, path: str) -> Iterator[Finding]:
@@ -214,7 +214,9 @@ def _described(schema: Avro) -> str:
     match schema:
         case list():
             return " or ".join(map(_described, schema))
-        case {"type": "record" | "enum" | "fixed", "name": name}:
+        case {"type": "fixed", "name": name, "size": size}:
+            return f"{name} of {size} bytes"
+        case {"type": "record" | "enum", "name": name}:
             return str(name)
         case {"type": "array", "items": items}:
             return f"array of {_described(items)}"

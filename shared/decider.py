@@ -1,6 +1,6 @@
 """The shape of every aggregate: pure functions, and the names under which their events travel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
@@ -39,7 +39,8 @@ class Decider(Generic[State, Command, Event]):
     decide: Callable[[Command, State], list[Event]]
     evolve: Callable[[State, Event], State]
     deadlines: Deadlines[State, Command, Event] | None = None
-    announce: Callable[[State, int, Sequence[Event]], list[Announcement]] | None = None
+    announce: Callable[[State, int], list[Announcement]] | None = None
+    """What to publish beside the events that led to this state and version."""
 
     def stream_id(self, key: str) -> str:
         return f"{self.category}:{key}"

@@ -241,7 +241,7 @@ class CommandHandler(Generic[State, Command, Event]):
             if deadlines and (due := deadlines.due(event)) is not None:
                 write.deadlines.append((handled.stream_id, from_millis(due)))
         announce = self.decider.announce
-        for announced in announce(handled.state, handled.version, handled.events) if announce else ():
+        for announced in announce(handled.state, handled.version) if announce else ():
             document = recorded._replace(
                 type=type(announced.document).__name__, value=self._codec.encode(announced.document)
             )

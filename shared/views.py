@@ -1,6 +1,6 @@
 """Read models: rows of a table, each folded from the events of one key. The fold is yours, the SQL is here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Table
@@ -63,6 +63,10 @@ class RowView(Generic[Row]):
         columns: list[list[Any]] = [[getattr(rows[key], name) for key in sorted(changed)] for name in self._names]
         await connection.execute(self._upsert, *columns)
         if self._notify:
-            await connection.execute(
-                "SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self._notify, sorted(changed)
-            )
+            before = {row[self._key]: self._shown(dict(row)) for row in found}
+            news = [key for key in sorted(changed) if before.get(key) != self._shown(vars(rows[key]))]
+            await connection.execute("SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self._notify, news)
+
+    def _shown(self, row: Mapping[str, Any]) -> list[Any]:
+        """All but the version: who is told of changes need not hear that nothing else has changed."""
+        return [row[name] for name in self._names if name != "version"]

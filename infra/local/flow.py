@@ -38,6 +38,8 @@ async def flows(settings: Settings) -> list[Flow]:
         }
     finally:
         await connection.close()
+    if not services:
+        return []
     try:
         ends = await _ends(settings, {row["topic"] for rows in offsets.values() for row in rows}, services)
     except (KafkaError, OSError):

@@ -129,7 +129,8 @@ def _cluster_id(settings: Settings) -> str:
     """One for all nodes, made once."""
     cluster = _cluster(settings)
     if not cluster:
-        new_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The first letter is fixed: an id that begins with "-" would be taken for an option.
+        new_id = "T" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         cluster = {"id": new_id, "brokers": settings.kafka_brokers}
         _cluster_file(settings).parent.mkdir(parents=True, exist_ok=True)
         write_whole(_cluster_file(settings), orjson.dumps(cluster).decode())

@@ -48,7 +48,7 @@ def _service(settings: Settings, name: str, part: str, port: int, depends_on: tu
         address=f"http://{HOST}:{port}",
         ports={f"TILL_{name.upper()}_PORT": port},
         prepare=partial(_prepare, settings, name, part),
-        ready=partial(_ready, port),
+        ready=partial(_ready, port, "/readyz" if part else "/healthz"),
         depends_on=depends_on,
     )
 
@@ -62,10 +62,10 @@ async def _prepare(settings: Settings, name: str, part: str) -> Launch:
     )
 
 
-async def _ready(port: int) -> None:
+async def _ready(port: int, path: str) -> None:
     try:
         async with httpx.AsyncClient(timeout=5) as http:
-            answer = await http.get(f"http://{HOST}:{port}/readyz")
+            answer = await http.get(f"http://{HOST}:{port}{path}")
     except httpx.TransportError as error:
         raise NotReady(repr(error)) from error
     if not answer.is_success:

@@ -1,20 +1,9 @@
 """The latest of a product, as other services may know it: the documents of the topic `catalog.products`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.catalog.decider import Listed, Stock
-from services.catalog.events import (
-    Event,
-    PriceChanged,
-    ProductListed,
-    ProductRelisted,
-    ProductRenamed,
-    ProductWithdrawn,
-)
 from shared.money import Money
-
-SHOWN = (ProductListed, ProductRenamed, PriceChanged, ProductWithdrawn, ProductRelisted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +16,8 @@ class Product:
     """Of the stock stream: by it a reader knows which of two is the later one."""
 
 
-def announce(stock: Stock, version: int, events: Sequence[Event]) -> Product | None:
-    """What to publish after `events` led to `stock`; None where they changed nothing that is shown."""
-    if isinstance(stock, Listed) and any(isinstance(event, SHOWN) for event in events):
+def announce(stock: Stock, version: int) -> Product | None:
+    """At every version, also where only pieces came or went: who waits for a version must see it come."""
+    if isinstance(stock, Listed):
         return Product(stock.sku, stock.name, stock.price, stock.withdrawn, version)
     return None

@@ -1,10 +1,7 @@
 """The catalog service, put together."""
 
-from collections.abc import Sequence
-
 from services.catalog import decider, product
 from services.catalog.api import STATUSES, router
-from services.catalog.events import Event
 from services.catalog.reactions import react
 from services.catalog.views import PRODUCTS
 from shared.decider import Announcement, Decider
@@ -14,8 +11,8 @@ from shared.service import Projection, Reaction, Service
 PRODUCT_TOPIC = "catalog.products"
 
 
-def _announce(stock: decider.Stock, version: int, events: Sequence[Event]) -> list[Announcement]:
-    latest = product.announce(stock, version, events)
+def _announce(stock: decider.Stock, version: int) -> list[Announcement]:
+    latest = product.announce(stock, version)
     return [Announcement(PRODUCT_TOPIC, latest.sku, latest)] if latest else []
 
 

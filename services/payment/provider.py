@@ -52,27 +52,34 @@ class Provider:
     async def ask(self, operation: Operation) -> RecordProviderAnswer:
         """The key makes it safe to ask as often as it takes: what was done is told again, not done again."""
         self._breaker.check()
-        charge = operation.charge
-        body: dict[str, Any] = {
-            "payment_id": charge.payment_id,
-            "amount": charge.amount.amount,
-            "currency": charge.amount.currency,
-        }
-        if operation.kind == "authorize":
-            body["token"] = charge.payment_token
         try:
-            answer = await self._http.post(PATHS[operation.kind], json=body, headers={"Idempotency-Key": operation.key})
+            answer = await self._http.post(
+                PATHS[operation.kind], json=_body(operation), headers={"Idempotency-Key": operation.key}
+            )
         except httpx.TransportError as error:
             self._breaker.note(worked=False)
             raise NoAnswer(repr(error)) from error
-        self._breaker.note(worked=answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR)
-        if not answer.is_success:
+        worked = answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR
+        self._breaker.note(worked)
+        if not worked or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise NoAnswer(f"{answer.status_code}: {answer.text}")
         said = answer.json()
-        return RecordProviderAnswer(operation.kind, said["outcome"], said["reference"], said.get("reason") or "")
+        if answer.is_error:  # against its rules: that is an answer too
+            return RecordProviderAnswer(operation.kind, "declined", "", said["detail"])
+        return RecordProviderAnswer(operation.kind, said["outcome"], said["reference"], said["reason"])
 
     async def close(self) -> None:
         await self._http.aclose()
+
+
+def _body(operation: Operation) -> dict[str, Any]:
+    charge = operation.charge
+    body: dict[str, Any] = {"payment_id": charge.payment_id}
+    if operation.kind != "void":
+        body |= {"amount": charge.amount.amount, "currency": charge.amount.currency}
+    if operation.kind == "authorize":
+        body["token"] = charge.payment_token
+    return body
 
 
 class Errands:

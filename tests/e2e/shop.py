@@ -107,7 +107,7 @@ class Shop:
 @contextmanager
 def started(environment: dict[str, str], *arguments: str, module: str = "services.shop", **more: str) -> Iterator[Shop]:
     """The process, ready. Killed at the end if it still runs: who wants it to stop politely says so before."""
-    register_schemas(environment)
+    register_schemas(environment["TILL_HOME"], settings_of(environment))
     [port] = free_ports(1)
     own = environment | {"TILL_LOG_FORMAT": "text", "TILL_MIN_POSITION_TIMEOUT": "2"} | more
     log = Path(environment["TILL_HOME"]) / f"{module}-{port}.log"
@@ -129,12 +129,19 @@ def started(environment: dict[str, str], *arguments: str, module: str = "service
             process.wait()
 
 
-def register_schemas(environment: dict[str, str]) -> None:
+REGISTERED: set[str] = set()
+
+
+def register_schemas(home: str, settings: Settings) -> None:
+    """Once for each stack."""
+
     async def register() -> None:
-        async with Registry(settings_of(environment)) as registry:
+        async with Registry(settings) as registry:
             await push(registry, load_schemas())
 
-    asyncio.run(register())
+    if home not in REGISTERED:
+        asyncio.run(register())
+        REGISTERED.add(home)
 
 
 def _until_ready(shop: Shop) -> None:

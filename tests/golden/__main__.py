@@ -26,6 +26,8 @@ def add(schema: EventSchema, folder: Path) -> str:
 
 def main(folder: Path = FOLDER) -> list[str]:
     frozen, released = sums(folder), locked(ROOT)
+    if lost := [path for path in frozen if not (folder / path).exists()]:
+        raise SystemExit(f"Frozen and gone; bring them back out of git: {', '.join(lost)}")
     missing = [s for s in load_schemas().all if f"{s}.avsc" in released and not file_of(s, folder).exists()]
     added = [add(schema, folder) for schema in missing]
     frozen |= {path: sum_of(folder / path) for path in added}

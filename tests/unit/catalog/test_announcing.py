@@ -32,26 +32,16 @@ DEARER = Money(1290, "EUR")
     ],
 )
 def test_what_is_shown_is_told_with_its_version(events: list[Event], told: Product) -> None:
-    assert announce(given(*events).state, 7, events[-1:]) == told
-
-
-def test_several_changes_are_told_as_one() -> None:
-    changes: list[Event] = [
-        ProductRenamed(MUG, "Enamel Mug", "Tin Mug"),
-        PriceChanged(MUG, PRICE, DEARER),
-        StockCounted(MUG, 1, 11),
-    ]
-    told = announce(given(LISTED, *changes).state, 4, changes)
-    assert told == Product(MUG, "Tin Mug", DEARER, False, 4)
+    assert announce(given(*events).state, 7) == told
 
 
 @pytest.mark.parametrize(
     "event",
     [reserved(FIRST, 1), rejected(FIRST, 1, 0), released(FIRST, 0), sold(FIRST, 1), StockCounted(MUG, 1, 11)],
 )
-def test_pieces_coming_and_going_are_not_told(event: Event) -> None:
-    assert announce(given(LISTED, event).state, 2, [event]) is None
+def test_pieces_coming_and_going_are_told_too_or_who_waits_for_that_version_waits_for_ever(event: Event) -> None:
+    assert announce(given(LISTED, event).state, 2) == Product(MUG, "Enamel Mug", PRICE, False, 2)
 
 
 def test_a_product_that_was_never_listed_is_not_told() -> None:
-    assert announce(given(rejected(FIRST, 1, 0)).state, 1, [rejected(FIRST, 1, 0)]) is None
+    assert announce(given(rejected(FIRST, 1, 0)).state, 1) is None

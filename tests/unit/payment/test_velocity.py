@@ -3,9 +3,11 @@
 from time import perf_counter
 from typing import Any
 
+import pytest
+
 from services.payment.events import AuthorizationRequested, Event, PaymentCaptured, PaymentDeclined
 from services.payment.risk import Allow, Features, Hold, Rules
-from services.payment.velocity import KNOWN, REMEMBERED, Attempt, Velocity, features, heed, judge, observe
+from services.payment.velocity import REMEMBERED, Attempt, Velocity, features, heed, judge, observe
 from shared.money import Money
 from tests.unit.payment.till import ANN, HELD
 
@@ -155,15 +157,15 @@ def test_of_one_customer_or_card_only_the_latest_is_remembered() -> None:
     assert len(velocity.customers[ANN].attempts) == len(velocity.tokens[CARD]) == REMEMBERED
 
 
-def test_customers_and_cards_are_forgotten_when_there_are_too_many() -> None:
+def test_who_was_not_heard_of_for_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.payment.velocity.KNOWN", 3)
     velocity = Velocity()
-    for number in range(KNOWN + 2):
-        observe(velocity, tried(number, customer=f"c{number}", token=f"t{number}"), NOON)
-        if number == 1:
-            observe(velocity, tried(-1, customer="c0", token="t0"), NOON)
-    assert len(velocity.customers) == len(velocity.tokens) == KNOWN
-    assert "c0" not in velocity.customers or "c1" not in velocity.customers
-    assert f"c{KNOWN + 1}" in velocity.customers
+    for number, customer in enumerate(["ann", "bob", "ann", "cid", "dan"]):
+        observe(velocity, tried(number, customer=customer, token=f"tok_ok_{customer}"), NOON)
+        heed(velocity, alert(customer=customer))
+    assert list(velocity.customers) == ["ann", "cid", "dan"]
+    assert list(velocity.tokens) == ["tok_ok_ann", "tok_ok_cid", "tok_ok_dan"]
+    assert list(velocity.alerts) == ["ann", "cid", "dan"]
 
 
 def test_a_verdict_takes_much_less_than_a_millisecond() -> None:

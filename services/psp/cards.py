@@ -1,0 +1,49 @@
+"""Card numbers, which nobody may send: the provider gives out tokens so that they need not."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+# An id of ours is long and may have no letters: one in some ten thousand would pass for a card.
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+SHORTEST, LONGEST = 13, 19
+NUMBER = re.compile(r"\d+(?:[ -]\d+)*")
+
+
+def has_card_number(data: Any) -> bool:
+    """Whether any text or number in it could be one, however it is grouped."""
+    return any(_is_card_number(digits) for text in _texts(data) for digits in _numbers(UUID.sub("", text)))
+
+
+def _texts(data: Any) -> Iterator[str]:
+    waiting = [data]
+    while waiting:
+        match waiting.pop():
+            case dict() as fields:
+                waiting += [*fields.keys(), *fields.values()]
+            case list() as items:
+                waiting += items
+            case str() | int() | float() as value:
+                yield str(value)
+
+
+def _numbers(text: str) -> Iterator[str]:
+    """Each run of digits, alone and together with those that follow it, as far as a card number goes."""
+    for found in NUMBER.finditer(text):
+        groups = re.split("[ -]", found.group())
+        for start in range(len(groups)):
+            digits = ""
+            for group in groups[start : start + LONGEST]:
+                digits += group
+                yield digits
+                if len(digits) >= LONGEST:
+                    break
+
+
+def _is_card_number(digits: str) -> bool:
+    return SHORTEST <= len(digits) <= LONGEST and _luhn(digits) % 10 == 0
+
+
+def _luhn(digits: str) -> int:
+    plain, doubled = digits[-1::-2], digits[-2::-2]
+    return sum(map(int, plain)) + sum(sum(divmod(2 * int(digit), 10)) for digit in doubled)

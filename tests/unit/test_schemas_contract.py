@@ -1,0 +1,128 @@
+"""The contract is sound; and were it not, the check would say so. It is what `till schemas check --offline` runs."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.upcasters import Upcaster
+from shared.contract import Problem, problems
+from shared.released import LOCK, changed, locked, release, unreleased
+from shared.schemas import ROOT
+from shared.upcasters import Upcasters
+from tests.unit.schema_folder import AT, NOTE, SKU, folder, record
+
+CUT = record("Cut", SKU)
+
+
+def check(root: Path, files: dict[str, Any], upcasters: Upcasters | None = None) -> list[Problem]:
+    return problems(folder(root / "schemas", files), upcasters or {})
+
+
+def test_nothing_is_wrong_with_the_schemas_of_the_shop() -> None:
+    assert problems() == []
+
+
+def test_an_incompatible_version_is_a_problem_with_the_newer_file(tmp_path: Path) -> None:
+    [problem] = check(tmp_path, {"paper/Cut.v1": CUT, "paper/Cut.v2": record("Cut", SKU, AT)})
+    assert problem.where == "paper/Cut.v2"
+    assert problem.what.startswith("not compatible with v1: field at: it is new in v2 and has no default")
+    assert problem.instead.startswith("Give it a default")
+
+
+def test_a_version_that_only_the_oldest_cannot_do_without_is_a_problem(tmp_path: Path) -> None:
+    files = {
+        "paper/Cut.v1": record("Cut", SKU, NOTE),
+        "paper/Cut.v2": record("Cut", SKU),
+        "paper/Cut.v3": record("Cut", SKU, {**NOTE, "type": "long", "default": 0}),
+    }
+    found = check(tmp_path, files)
+    assert found
+    assert all(p.where == "paper/Cut.v3" and "not compatible with v1" in p.what for p in found)
+
+
+def test_a_file_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None:
+    [problem] = check(tmp_path, {"paper/Cut.v1": "{"})
+    assert "schemas/paper/Cut.v1.avsc is not JSON" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ([{"name": "sku", "type": "string"}], "field sku: it has no doc."),
+        ([{**SKU, "doc": " "}], "field sku: it has no doc."),
+        ([{**SKU, "name": "s-k-u"}], "field s-k-u: not a name in Avro."),
+        ([SKU, SKU], "field sku: it is there twice."),
+        ([{**SKU, "type": ["string", "null"], "default": None}], "field sku: its default None is not of the union's"),
+        ([{**SKU, "type": ["null", "string"], "default": ""}], "field sku: its default '' is not of the union's first"),
+        ([{**SKU, "type": {**record("Sheet", SKU), "doc": ""}}], "tests.paper.Sheet has no doc."),
+    ],
+)
+def test_what_other_readers_would_stumble_over_is_a_problem(
+    tmp_path: Path, fields: list[dict[str, Any]], what: str
+) -> None:
+    [problem] = check(tmp_path, {"paper/Cut.v1": record("Cut", *fields)})
+    assert problem.where == "paper/Cut.v1"
+    assert problem.what.startswith(what)
+
+
+def nothing(old: Any) -> dict[str, Any]:
+    return dict(old)
+
+
+@pytest.mark.parametrize(
+    ("upcasters", "what"),
+    [
+        ({"tests.paper.Cut": Upcaster("tests.paper.Slice", nothing)}, "there is no schema of tests.paper.Slice"),
+        ({"tests.paper.Kut": Upcaster("tests.paper.Cut", nothing)}, "there is no schema of tests.paper.Kut"),
+        ({"tests.paper.Cut": Upcaster("tests.paper.Cut", nothing)}, "in a circle: tests.paper.Cut -> tests.paper.Cut"),
+    ],
+)
+def test_an_upcaster_that_leads_nowhere_is_a_problem(tmp_path: Path, upcasters: Upcasters, what: str) -> None:
+    [problem] = check(tmp_path, {"paper/Cut.v1": CUT}, upcasters)
+    assert what in problem.what
+
+
+def copy_of_ours(root: Path) -> Path:
+    return Path(shutil.copytree(str(ROOT), root / "schemas"))
+
+
+def test_what_is_released_stays_as_it_is() -> None:
+    assert changed(ROOT) == []
+    assert "cart/ItemAdded.v1.avsc" in locked(ROOT)
+
+
+def add_a_space(file: Path) -> None:
+    file.write_text(file.read_text() + " ")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "what"),
+    [
+        ("cart/ItemAdded.v1.avsc", add_a_space, "it was released, and it was changed since"),
+        ("shared/Money.v1.avsc", add_a_space, "it was released, and it was changed since"),
+        ("cart/ItemRemoved.v3.avsc", Path.unlink, "it was released, and it is gone"),
+    ],
+)
+def test_a_released_file_that_changes_is_a_problem(
+    tmp_path: Path, file: str, change: Callable[[Path], None], what: str
+) -> None:
+    root = copy_of_ours(tmp_path)
+    assert problems(root) == []
+    change(root / file)
+    [problem] = problems(root)
+    assert problem.where == file.removesuffix(".avsc")
+    assert problem.what.startswith(what)
+
+
+def test_a_release_adds_what_is_new_and_touches_nothing_else(tmp_path: Path) -> None:
+    root = folder(tmp_path, {"paper/Cut.v1": CUT, "glue/Stick.v1": record("Stick", SKU)})
+    assert release(root, ["paper"]) == ["paper/Cut.v1.avsc"]
+    first = (root / LOCK).read_text()
+    assert unreleased(root) == ["glue/Stick.v1.avsc"]
+    add_a_space(root / "paper/Cut.v1.avsc")
+    assert release(root) == ["glue/Stick.v1.avsc"]
+    assert first in (root / LOCK).read_text()
+    assert changed(root) == ["paper/Cut.v1.avsc"]
