@@ -115,6 +115,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             client_id=self.name,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            # The soonest a broker lets another take over from a consumer that died without a word.
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=1_500,
             # The shortest that brokers allow by default: who is taken for dead too early is fenced, no harm done.
             session_timeout_ms=6_000,
             heartbeat_interval_ms=1_000,
@@ -246,6 +249,17 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             crashpoint("handled, not committed")
         self._next[partition] = reached
 
+    async def apply_again(self, connection: Connection, message: Incoming) -> None:
+        """Apply one that had been set aside, in the caller's transaction."""
+        # In turn with who reads the partition now: what it applies next may be about the same row.
+        await connection.execute(
+            "SELECT FROM offsets WHERE consumer = $1 AND topic = $2 AND partition = $3 FOR UPDATE",
+            self.name,
+            message.topic,
+            message.partition,
+        )
+        await self._apply(connection, [message])
+
     async def _read(
         self, records: list[ConsumerRecord], poison: Exception | None
     ) -> tuple[list[Incoming], list[Message]]:
@@ -254,7 +268,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             try:
                 if poison:
                     raise poison
-                readable.append(await self._incoming(record))
+                readable.append(await self.incoming(record))
             except TRANSIENT:
                 raise
             except Exception as error:  # unreadable for whatever reason: kept, with the reason
@@ -270,7 +284,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
                 dead.append(dead_letter(self._service, self.name, record, error))
         return readable, dead
 
-    async def _incoming(self, record: ConsumerRecord) -> Incoming:
+    async def incoming(self, record: ConsumerRecord) -> Incoming:
         if record.value is None:
             raise Undecodable("the message has no value")
         data = await self._memory.decode(record.value)

@@ -1,5 +1,7 @@
 """Connections of a service: a pool whose search_path is the service's own PostgreSQL schema."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import asyncpg
@@ -15,6 +17,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolC
 AWAY = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # of a connection that is used in the moment in which it breaks
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -37,3 +40,16 @@ async def open_pool(settings: Settings, service: str, size: int | None = None) -
         raise OperatorError(
             f"PostgreSQL does not answer: {error}", "Start it with: till up. Or set TILL_DATABASE_URL."
         ) from error
+
+
+@asynccontextmanager
+async def listening(connection: Connection, channel: str, notified: Callable[..., None]) -> AsyncIterator[None]:
+    """Be told of every NOTIFY on the channel, until the end of the block or of the connection."""
+    await connection.add_listener(channel, notified)
+    try:
+        yield
+    finally:
+        if connection.is_closed():
+            connection.terminate()  # or asyncpg leaves the listener on it, and warns of it
+        else:
+            await connection.remove_listener(channel, notified)

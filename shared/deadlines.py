@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from shared.database import AWAY, Pool
+from shared.database import AWAY, Pool, listening
 from shared.envelope import Context, from_millis, millis, now
 from shared.errors import Refused
 from shared.handler import CommandHandler, Handled
@@ -69,13 +69,8 @@ class DeadlineWorker:
         if not self._wake_on:
             yield
             return
-        async with self._pool.acquire() as connection:
-            await connection.add_listener(self._wake_on, self._notified)
-            try:
-                yield
-            finally:
-                if not connection.is_closed():
-                    await connection.remove_listener(self._wake_on, self._notified)
+        async with self._pool.acquire() as connection, listening(connection, self._wake_on, self._notified):
+            yield
 
     def _notified(self, *_: object) -> None:
         self._wake.set()

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from shared.crashpoints import crashpoint
-from shared.database import AWAY, Connection, Pool
+from shared.database import AWAY, Connection, Pool, listening
 from shared.envelope import millis, unpack_headers
 from shared.kafka import client_options
 from shared.partitions import partition_of
@@ -60,14 +60,12 @@ class Relay:
 
     @asynccontextmanager
     async def _the_only_one(self) -> AsyncIterator[Connection]:
-        channel = f"outbox_{self._service}"
-        async with self._pool.acquire() as connection, relay_lock(connection, self._service):
-            await connection.add_listener(channel, self._notified)
-            try:
-                yield connection
-            finally:
-                if not connection.is_closed():
-                    await connection.remove_listener(channel, self._notified)
+        async with (
+            self._pool.acquire() as connection,
+            relay_lock(connection, self._service),
+            listening(connection, f"outbox_{self._service}", self._notified),
+        ):
+            yield connection
 
     def _notified(self, *_: object) -> None:
         self._wake.set()
@@ -119,7 +117,8 @@ async def open_producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
     finally:
         # An idempotent producer never gives a batch up. The store has it all, so we need not wait for it.
         with suppress(TimeoutError):
-            await asyncio.wait_for(producer.stop(), 5)
+            async with asyncio.timeout(5):
+                await producer.stop()
 
 
 async def publish(producer: AIOKafkaProducer, rows: Sequence[Any]) -> tuple[list[int], KafkaError | None]:

@@ -119,3 +119,21 @@ class KnownSchema(Kernel, table=True):
     id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     subject: str = Field(sa_column=Column(Text, primary_key=True))
     schema_text: str = Field(sa_type=Text)
+
+
+class SettledLetter(Kernel, table=True):
+    """A dead letter that an operator is done with. Its place in the dead-letter topic is not its name: a relay that
+    died may have sent it twice, and a topic that was made anew counts from 0 again.
+    """
+
+    __tablename__ = "settled_letters"
+
+    consumer: str = Field(sa_column=Column(Text, primary_key=True))
+    topic: str = Field(sa_column=Column(Text, primary_key=True))
+    partition: int = Field(sa_column=Column(Integer, primary_key=True))
+    offset: int = Field(sa_column=Column(BigInteger, primary_key=True))
+    died: datetime = Field(sa_column=Column(DateTime(timezone=True), primary_key=True))
+    how: str = Field(sa_type=Text)
+    why: str = Field(sa_type=Text)
+    by: str = Field(sa_type=Text)
+    time: datetime = Field(sa_column=moment())

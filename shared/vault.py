@@ -12,7 +12,7 @@ from shared.database import Pool
 from shared.errors import OperatorError
 from shared.settings import Settings
 
-NONCE = 12
+NONCE, KEY = 12, 32
 KEYS = MetaData()
 
 
@@ -25,20 +25,23 @@ class CustomerKey(SQLModel, table=True):
 
 
 class Vault:
-    """Keys live in the table `customer_keys`, each wrapped by the master key. Erasing one erases the person."""
+    """Keys live in the table `customer_keys`, each wrapped by the master key."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self._pool = pool
         try:
-            self._master = AESGCM(base64.urlsafe_b64decode(settings.master_key.get_secret_value()))
+            master = base64.urlsafe_b64decode(settings.master_key.get_secret_value())
+            if len(master) != KEY:
+                raise ValueError(f"{len(master)} bytes")
         except ValueError as error:
             raise OperatorError(
                 "TILL_MASTER_KEY is missing or is not 32 bytes in base64.",
                 "`till up` generates one; elsewhere set it, for example with: openssl rand -base64 32",
             ) from error
+        self._master = AESGCM(master)
 
     async def seal(self, customer_id: str, text: str) -> str:
-        key = await self._key(customer_id) or await self._new_key(customer_id)
+        key = await self._key_for(customer_id)
         return base64.urlsafe_b64encode(_encrypt(AESGCM(key), text.encode(), customer_id)).decode()
 
     async def unseal(self, customer_id: str, sealed: str) -> str | None:
@@ -53,18 +56,34 @@ class Vault:
 
     async def _key(self, customer_id: str) -> bytes | None:
         wrapped = await self._pool.fetchval("SELECT wrapped_key FROM customer_keys WHERE customer_id = $1", customer_id)
-        return _decrypt(self._master, wrapped, customer_id) if wrapped else None
+        if wrapped is None:
+            return None
+        try:
+            return _decrypt(self._master, wrapped, customer_id)
+        except InvalidTag as error:
+            raise OperatorError(
+                "TILL_MASTER_KEY is not the key that this customer's key was wrapped with.",
+                "Set it as it was then. A home's own is in its till.env.",
+            ) from error
 
-    async def _new_key(self, customer_id: str) -> bytes:
-        wrapped = _encrypt(self._master, AESGCM.generate_key(256), customer_id)
-        await self._pool.execute(
-            "INSERT INTO customer_keys (customer_id, wrapped_key) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            customer_id,
-            wrapped,
-        )
-        key = await self._key(customer_id)  # ours, or that of who was faster
-        assert key is not None
+    async def _key_for(self, customer_id: str) -> bytes:
+        """Theirs, or a new one. Of two who make one at once, one wins, and both use it."""
+        while (key := await self._key(customer_id)) is None:
+            await self._pool.execute(
+                "INSERT INTO customer_keys (customer_id, wrapped_key) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                customer_id,
+                _encrypt(self._master, AESGCM.generate_key(8 * KEY), customer_id),
+            )
         return key
+
+
+async def erase(pool: Pool, customer_id: str) -> bool:
+    """Delete the customer's key, and with it the person; whether there was one. Needs no master key."""
+    async with pool.acquire() as connection, connection.transaction():
+        deleted = await connection.execute("DELETE FROM customer_keys WHERE customer_id = $1", customer_id)
+        # By the digest of a request that had name and address in it, a guess of them could be confirmed.
+        await connection.execute("UPDATE answers SET request = '' WHERE actor = $1", customer_id)
+    return deleted == "DELETE 1"
 
 
 def _encrypt(cipher: AESGCM, data: bytes, bound_to: str) -> bytes:

@@ -52,11 +52,13 @@ class Till:
         return int(self.environment[setting])
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
+def eventually(condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+    """What the condition gave once it held."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (held := condition()):
         assert time.monotonic() < deadline, f"After {seconds:g} s still not: {what}"
         time.sleep(0.05)
+    return held
 
 
 def is_there(process: psutil.Process) -> bool:

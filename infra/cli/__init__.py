@@ -17,8 +17,12 @@ COMMANDS = {
     "settings": "infra.cli.settings:settings",
     "topics": "infra.cli.topics:topics",
     "schemas": "infra.cli.schemas:schemas",
+    "dlq": "infra.cli.dlq:dlq",
+    "erase": "infra.cli.erase:erase",
     "token": "infra.cli.token:token",
     "seed": "infra.cli.seed:seed",
+    "simulate": "infra.cli.simulate:simulate",
+    "demo": "infra.cli.demo:demo",
     "bench": "infra.cli.bench:bench",
 }
 

@@ -22,6 +22,14 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
+class Came:
+    """For what sort of a visit."""
+
+    who: str
+    visit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """A request and its answer. `call` names the route, `path` the request itself; status 0 is no answer at all."""
 
@@ -68,9 +76,9 @@ class Decided:
     ms: float
 
 
-Entry = Opening | Answered | CheckedOut | Unanswered | CancelAccepted | Decided
+Entry = Opening | Came | Answered | CheckedOut | Unanswered | CancelAccepted | Decided
 KINDS: dict[str, type[Entry]] = {
-    kind.__name__: kind for kind in (Opening, Answered, CheckedOut, Unanswered, CancelAccepted, Decided)
+    kind.__name__: kind for kind in (Opening, Came, Answered, CheckedOut, Unanswered, CancelAccepted, Decided)
 }
 
 
@@ -78,6 +86,7 @@ class Ledger:
     def __init__(self, file: BinaryIO | None = None) -> None:
         self._file = file
         self.opening = Opening({}, 0)
+        self.visits: Counter[str] = Counter()
         self.answers: list[Answered] = []
         self.checkouts: list[CheckedOut] = []
         self.unanswered: set[str] = set()
@@ -92,6 +101,8 @@ class Ledger:
         match entry:
             case Opening():
                 self.opening = entry
+            case Came():
+                self.visits[entry.visit] += 1
             case Answered():
                 self.answers.append(entry)
                 self.tally[entry.call] += 200 <= entry.status < 300

@@ -37,7 +37,6 @@ class Shopper:
         self._support = support
         self._ledger = ledger
         self._is_closing = is_closing
-        self._customer_id = ""
         self._cart: dict[str, Any] = {}
         self._order_id = ""
         self._sent = 0.0
@@ -80,7 +79,6 @@ class Shopper:
     async def _arrive(self) -> None:
         session = await self._stranger.write("POST", "/v1/sessions")
         if session.is_success:
-            self._customer_id = session.body["customer_id"]
             self._calls = self._stranger.with_token(session.body["token"])
 
     async def _change(self, method: str, route: str, body: Any = None, **names: str) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 from services.cart.commands import Product
 from services.cart.views import CHANGED
-from shared.database import AWAY, Pool
+from shared.database import AWAY, Connection, Pool, listening
 from shared.money import Money
 
 log = logging.getLogger(__name__)
@@ -62,22 +63,28 @@ class Products:
         """Until cancelled: forget what has changed."""
         while True:
             try:
-                async with self._pool.acquire() as connection:
-                    lost = asyncio.Event()
-                    connection.add_termination_listener(lambda *_, lost=lost: lost.set())
-                    await connection.add_listener(CHANGED, self._changed)
-                    self._heard += 1
-                    self._listening = True
-                    try:
-                        await lost.wait()
-                    finally:
-                        self._listening = False
-                        self._known.clear()
-                        if not connection.is_closed():
-                            await connection.remove_listener(CHANGED, self._changed)
+                async with (
+                    self._pool.acquire() as connection,
+                    listening(connection, CHANGED, self._changed),
+                    self._trusting(connection) as lost,
+                ):
+                    await lost.wait()
             except AWAY as away:
                 log.warning("product changes are not heard; it tries again", extra={"error": repr(away)})
             await asyncio.sleep(0.5)
+
+    @asynccontextmanager
+    async def _trusting(self, connection: Connection) -> AsyncIterator[asyncio.Event]:
+        """As long as changes are heard, what was looked up may be remembered. Set when they no longer are."""
+        lost = asyncio.Event()
+        connection.add_termination_listener(lambda *_: lost.set())
+        self._heard += 1
+        self._listening = True
+        try:
+            yield lost
+        finally:
+            self._listening = False
+            self._known.clear()
 
     def _changed(self, _connection: object, _pid: int, _channel: str, sku: object) -> None:
         self._heard += 1

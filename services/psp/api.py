@@ -18,6 +18,7 @@ from services.psp.rules import Kind
 from services.psp.rules import Request as Asked
 from services.psp.tokens import manner_of
 from shared.http import problems
+from shared.http.app import BodyLimit
 from shared.http.problems import Problem
 from shared.settings import Settings
 
@@ -27,6 +28,7 @@ Currency = Annotated[str, Field(pattern="^[A-Z]{3}$")]
 
 STATUSES = {"idempotency-key-reused": 422}
 MOST_MOVEMENTS = 2**62
+BODY_LIMIT = 4096
 
 
 class Body(BaseModel):
@@ -87,6 +89,7 @@ def create_app(ledger: Ledger, settings: Settings, chance: Callable[[], float] =
     app = FastAPI(title="Till Roll: the payment provider, simulated", version="1")
     app.state.statuses = STATUSES
     problems.install(app)
+    app.add_middleware(BodyLimit, limit=BODY_LIMIT)
     app.include_router(_changes(ledger, settings, chance))
     app.include_router(_looks(ledger))
     return app

@@ -61,7 +61,8 @@ async def test_what_is_pushed_is_there_with_its_subject_and_pushing_again_change
     async with Registry(stack) as registry:
         first, second = await push(registry, schemas), await push(registry, schemas)
         found = await compare(registry, schemas)
-    subjects = httpx.get(f"{stack.registry_url}/subjects").json()
+    async with httpx.AsyncClient(base_url=stack.registry_url) as http:
+        subjects = (await http.get("/subjects")).json()
     assert first == second
     assert len(first) == len(schemas.all)
     assert found.problems == []
@@ -152,11 +153,14 @@ async def test_a_service_does_not_start_with_an_event_that_has_no_schema(tallies
             pytest.fail("it started")
 
 
+class Invented(Added):
+    """An event of which the registry has never heard."""
+
+
 async def test_an_event_whose_schema_is_not_registered_cannot_be_written(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
-        elsewhere = replace(runtime.handler.decider, decide=lambda _command, _state: [Tally(1)])
-        runtime.handler.decider = elsewhere
-        with pytest.raises(NotRegistered, match="Tally has no schema id"):
+        runtime.handler.decider = replace(runtime.handler.decider, decide=lambda _command, _state: [Invented(1)])
+        with pytest.raises(NotRegistered, match="Invented has no schema id"):
             await handled(runtime, "tally:a", add(1))
         assert await runtime.store.history("tally:a") == []
     assert tallies.records() == []

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,15 +15,13 @@ from services.psp.api import create_app
 from services.psp.ledger import Ledger
 from shared.settings import Settings
 
-Post = Callable[..., httpx.Response]
-
 
 class Provider:
     """In this process: no server, no waiting, and chance is what the test says."""
 
-    def __init__(self, ledger: Ledger, chances: Iterator[float] = iter(()), **settings: Any) -> None:
+    def __init__(self, ledger: Ledger, chances: Sequence[float] = (), **settings: Any) -> None:
         quick = Settings(_env_file=None, **{"psp_latency_ms": 0, "psp_late_seconds": 0} | settings)
-        self._app = create_app(ledger, quick, lambda: next(chances, 1.0))
+        self._app = create_app(ledger, quick, partial(next, iter(chances), 1.0))
         self.payment_id = str(uuid4())
 
     def get(self, path: str) -> httpx.Response:
@@ -132,8 +131,12 @@ def test_what_makes_no_sense_is_refused(provider: Provider, wrong: dict[str, Any
 def test_a_change_needs_a_key(provider: Provider) -> None:
     body = {"payment_id": provider.payment_id}
     assert code(asyncio.run(provider._send("POST", "/voids", json=body))) == (422, "invalid")
-    answer = asyncio.run(provider._send("POST", "/voids", content=b"{", headers={"Idempotency-Key": "k"}))
-    assert code(answer) == (400, "json-invalid")
+
+
+def test_a_body_is_json_and_not_large(provider: Provider) -> None:
+    headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    for body, refusal in ((b"{", (400, "json-invalid")), (b'"' + b"1" * 5000 + b'"', (413, "body-too-large"))):
+        assert code(asyncio.run(provider._send("POST", "/voids", content=body, headers=headers))) == refusal
 
 
 @pytest.mark.parametrize(
@@ -150,10 +153,8 @@ def test_a_card_number_is_refused_wherever_it_stands_and_not_repeated(
 
 
 def test_a_flaky_card_fails_twice_for_each_key_then_works(provider: Provider) -> None:
-    def statuses(path: str) -> list[int]:
-        return [provider.post(path, token="tok_flaky").status_code for _ in range(4)] if path else []
-
-    assert statuses("/authorizations") == [503, 503, 200, 200]
+    flaky = {"token": "tok_flaky"}
+    assert [provider.post("/authorizations", **flaky).status_code for _ in range(4)] == [503, 503, 200, 200]
     assert [provider.post("/captures").status_code for _ in range(4)] == [503, 503, 200, 200]
     assert len(provider.get("/ledger").json()["movements"]) == 2
 
@@ -168,11 +169,11 @@ def test_a_late_answer_comes_at_once_when_it_is_asked_for_again(ledger: Ledger) 
 
 
 def test_a_failure_comes_before_the_work_or_after_it(ledger: Ledger) -> None:
-    before = Provider(ledger, iter([0.0, 0.0]), psp_failure_rate=0.1)
+    before = Provider(ledger, [0.0, 0.0], psp_failure_rate=0.1)
     assert code(before.post("/authorizations")) == (503, "unavailable")
     assert before.get("/ledger").json()["movements"] == []
 
-    afterwards = Provider(ledger, iter([0.0, 0.9]), psp_failure_rate=0.1)
+    afterwards = Provider(ledger, [0.0, 0.9], psp_failure_rate=0.1)
     assert code(afterwards.post("/authorizations")) == (503, "unavailable")
     assert len(afterwards.get("/ledger").json()["movements"]) == 1
     assert afterwards.post("/authorizations").json()["outcome"] == "approved"

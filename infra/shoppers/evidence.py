@@ -1,0 +1,129 @@
+"""Gathers what the books are checked against: shelves and orders from the shop, movements from the provider."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import httpx
+
+from infra.shoppers.books import PENDING, Evidence, Movement, Order, Violation, violations
+from infra.shoppers.ledger import Ledger, Opening
+from infra.shoppers.steps import Product
+from shared.errors import OperatorError
+from shared.http.auth import Tokens
+from shared.money import Money
+from shared.settings import HOST, Settings
+
+AT_ONCE = 8
+ASKS_AGAIN_SECONDS = 0.5
+
+
+class Audit(NamedTuple):
+    evidence: Evidence
+    violations: list[Violation]
+
+
+class Auditor:
+    """May read everything: it mints the tokens of whoever's orders it wants to see."""
+
+    def __init__(self, shop: httpx.AsyncClient, provider: httpx.AsyncClient, tokens: Tokens) -> None:
+        self._shop = shop
+        self._provider = provider
+        self._tokens = tokens
+        self._turn = asyncio.Semaphore(AT_ONCE)
+
+    async def opening(self) -> tuple[Opening, list[Product]]:
+        products = [
+            Product(item["sku"], item["price"]["amount"], item["available"])
+            async for item in self._pages("/v1/products", {})
+        ]
+        movements = await self._ledger(after=0)
+        last = movements[-1]["id"] if movements else 0
+        return Opening({product.sku: product.available for product in products}, last), products
+
+    async def settle(self, ledger: Ledger, patience: float) -> Audit:
+        """Look until the books balance; what is wrong with them when patience is over."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + patience
+        known: dict[str, list[Order]] = {}
+        customers: Collection[str] = ledger.customers
+        while True:
+            known |= await self._orders(customers)
+            evidence = await self._evidence(ledger, [order for orders in known.values() for order in orders])
+            found = violations(ledger, evidence)
+            if not found or loop.time() > give_up:
+                return Audit(evidence, found)
+            await asyncio.sleep(ASKS_AGAIN_SECONDS)
+            # While some are undecided, look at these only; then at all, for views may lag.
+            waiting = {order.customer_id for order in evidence.orders if order.status in PENDING}
+            customers = waiting or ledger.customers
+
+    async def _evidence(self, ledger: Ledger, orders: list[Order]) -> Evidence:
+        shelves = {item["sku"]: item["available"] async for item in self._pages("/v1/products", {})}
+        movements = await self._ledger(after=ledger.opening.last_movement)
+        return Evidence(
+            orders,
+            [Movement(it["payment_id"], it["kind"], Money(it["amount"], it["currency"])) for it in movements],
+            shelves,
+        )
+
+    async def _orders(self, customers: Collection[str]) -> dict[str, list[Order]]:
+        async with asyncio.TaskGroup() as tasks:
+            asked = {customer: tasks.create_task(self._orders_of(customer)) for customer in customers}
+        return {customer: task.result() for customer, task in asked.items()}
+
+    async def _orders_of(self, customer_id: str) -> list[Order]:
+        token = self._tokens.mint(customer_id, ["customer"], 300)
+        async with self._turn:
+            return [_order(item) async for item in self._pages("/v1/orders", {"Authorization": f"Bearer {token}"})]
+
+    async def _pages(self, path: str, headers: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
+        cursor: dict[str, str] = {}
+        while True:
+            page = await self._read(self._shop, path, {"limit": "200", **cursor}, headers)
+            for item in page["items"]:
+                yield item
+            if not page["next_cursor"]:
+                return
+            cursor = {"cursor": page["next_cursor"]}
+
+    async def _ledger(self, after: int) -> list[dict[str, Any]]:
+        movements: list[dict[str, Any]] = (await self._read(self._provider, "/ledger", {"after": str(after)}))[
+            "movements"
+        ]
+        return movements
+
+    async def _read(
+        self, http: httpx.AsyncClient, path: str, params: dict[str, str], headers: dict[str, str] | None = None
+    ) -> Any:
+        try:
+            answer = await http.get(path, params=params, headers=headers)
+        except httpx.TransportError as error:
+            raise OperatorError(f"{http.base_url} does not answer: {error!r}", "Start it with: till up") from error
+        if not answer.is_success:
+            raise OperatorError(f"{http.base_url} answered {answer.status_code} to {path}: {answer.text}")
+        return answer.json()
+
+
+@asynccontextmanager
+async def auditor(settings: Settings) -> AsyncIterator[Auditor]:
+    shop_url = f"http://{HOST}:{settings.shop_port}"
+    async with (
+        httpx.AsyncClient(base_url=shop_url, timeout=30) as shop,
+        httpx.AsyncClient(base_url=settings.psp_url, timeout=30) as provider,
+    ):
+        yield Auditor(shop, provider, Tokens(settings))
+
+
+def _order(item: dict[str, Any]) -> Order:
+    return Order(
+        order_id=item["order_id"],
+        cart_id=item["cart_id"],
+        customer_id=item["customer_id"],
+        status=item["status"],
+        reason=item["reason"] or "",
+        lines={line["sku"]: line["quantity"] for line in item["lines"]},
+        total=Money(item["total"]["amount"], item["total"]["currency"]),
+        payment_id=item["payment_id"] or "",
+    )

@@ -1,0 +1,315 @@
+"""A cart becomes a paid order, or is undone completely: through every service, Kafka and the provider's ledger."""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from infra.local.ports import free_ports
+from tests.e2e.provider import moved, net, provider
+from tests.e2e.shop import CHECKOUT, Product, Shop, new_sku, open_cart, put_in, put_product, started
+from tests.till import eventually
+
+FINAL = ("confirmed", "cancelled")
+
+
+@pytest.fixture(scope="module")
+def own_environment(stack_environment: dict[str, str], stack: object) -> dict[str, str]:
+    return stack_environment | {
+        "TILL_PSP_PORT": str(free_ports(1)[0]),
+        "TILL_PSP_LATENCY_MS": "5",
+        "TILL_PSP_LATE_SECONDS": "3",
+        "TILL_PSP_TIMEOUT": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def psp(own_environment: dict[str, str]) -> Iterator[str]:
+    with provider(own_environment) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shop(own_environment: dict[str, str], psp: str) -> Iterator[Shop]:
+    with started(own_environment) as shop:
+        yield shop
+        assert shop.stop() == 0, shop.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def operator(shop: Shop) -> Iterator[httpx.Client]:
+    with shop.staff("operator") as operator:
+        yield operator
+
+
+@pytest.fixture(scope="module")
+def support(shop: Shop) -> Iterator[httpx.Client]:
+    with shop.staff("support") as support:
+        yield support
+
+
+@pytest.fixture
+def ann(shop: Shop) -> Iterator[httpx.Client]:
+    with shop.guest() as ann:
+        yield ann
+
+
+def buy(guest: httpx.Client, product: Product, quantity: int = 1, token: str = "tok_ok") -> str:
+    """The path of the order."""
+    cart = open_cart(guest)
+    put_in(guest, cart, product, quantity)
+    answer = guest.post(f"{cart}/checkout", json=CHECKOUT | {"payment_token": token})
+    assert answer.status_code == 202, answer.text
+    return str(answer.headers["Location"])
+
+
+def order(guest: httpx.Client, path: str) -> dict[str, Any]:
+    answer = guest.get(path)
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def settled(guest: httpx.Client, path: str) -> dict[str, Any]:
+    def final() -> dict[str, Any] | None:
+        answer = guest.get(path)
+        if answer.status_code == 404:
+            return None  # under load it takes longer than the shop's patience to be placed
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document if document["status"] in FINAL else None
+
+    found: dict[str, Any] = eventually(final, f"{path} is final", 60)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "reason", "movements"),
+    [
+        ("tok_ok", "confirmed", None, ["authorized", "captured"]),
+        ("tok_flaky", "confirmed", None, ["authorized", "captured"]),
+        ("tok_timeout", "confirmed", None, ["authorized", "captured"]),
+        ("tok_declined", "cancelled", "payment_declined", ["declined"]),
+        ("tok_insufficient_funds", "cancelled", "payment_declined", ["declined"]),
+    ],
+)
+def test_each_token_leads_where_it_says_and_moves_money_accordingly(
+    operator: httpx.Client,
+    ann: httpx.Client,
+    psp: str,
+    token: str,
+    status: str,
+    reason: str | None,
+    movements: list[str],
+) -> None:
+    mug = put_product(operator, new_sku(), 1190, stock=5)
+    bought = settled(ann, buy(ann, mug, 2, token))
+    assert (bought["status"], bought["reason"]) == (status, reason)
+    assert bought["total"] == {"amount": 2380, "currency": "EUR"}
+    eventually(lambda: moved(psp, bought["payment_id"]) == movements, f"the ledger says {movements}", 20)
+    left = 3 if status == "confirmed" else 5
+    eventually(lambda: _has_left(ann, mug, left), f"{left} pieces are left")
+
+
+def test_an_order_for_more_than_there_is_takes_nothing(operator: httpx.Client, ann: httpx.Client) -> None:
+    mug, rare = put_product(operator, new_sku(), stock=9), put_product(operator, new_sku(), stock=1)
+    cart = open_cart(ann)
+    put_in(ann, cart, mug, 3)
+    put_in(ann, cart, rare, 2)
+    path = ann.post(f"{cart}/checkout", json=CHECKOUT).headers["Location"]
+    bought = settled(ann, path)
+    assert (bought["status"], bought["reason"], bought["payment_id"]) == ("cancelled", "out_of_stock", None)
+    for product, left in ((mug, 9), (rare, 1)):
+        eventually(partial(_has_left, ann, product, left), "what was put aside is back")
+
+
+def _has_left(anyone: httpx.Client, product: Product, pieces: int) -> bool:
+    return bool(anyone.get(f"/v1/products/{product.sku}").json()["available"] == pieces)
+
+
+def test_a_late_yes_after_a_cancel_is_undone(operator: httpx.Client, ann: httpx.Client, psp: str) -> None:
+    path = buy(ann, put_product(operator, new_sku(), stock=5), token="tok_timeout")
+    eventually(lambda: order(ann, path)["status"] == "reserved", "the payment is asked for")
+    cancelled = ann.post(f"{path}/cancel")
+    assert cancelled.status_code == 200, cancelled.text
+    assert (cancelled.json()["status"], cancelled.json()["reason"]) == ("cancelled", "customer")
+    payment_id = order(ann, path)["payment_id"]
+    eventually(lambda: moved(psp, payment_id) == ["authorized", "voided"], "what was authorised is let go", 20)
+
+
+def test_a_confirmed_order_is_cancelled_by_support_alone_and_refunded(
+    operator: httpx.Client, ann: httpx.Client, support: httpx.Client, psp: str
+) -> None:
+    path = buy(ann, put_product(operator, new_sku(), stock=5))
+    payment_id = settled(ann, path)["payment_id"]
+    refused = ann.post(f"{path}/cancel")
+    assert (refused.status_code, refused.json()["type"]) == (409, "urn:till:problem:order-confirmed")
+    eventually(lambda: moved(psp, payment_id) == ["authorized", "captured"], "it is captured")
+    assert support.post(f"{path}/cancel").status_code == 200
+    eventually(lambda: moved(psp, payment_id) == ["authorized", "captured", "refunded"], "it is refunded", 20)
+    assert order(ann, path)["status"] == "cancelled"
+
+
+def test_a_refund_by_support_cancels_the_order(
+    operator: httpx.Client, ann: httpx.Client, support: httpx.Client, psp: str
+) -> None:
+    path = buy(ann, put_product(operator, new_sku(), 2500, stock=5))
+    payment_id = settled(ann, path)["payment_id"]
+    payment = f"/v1/payments/{payment_id}"
+    eventually(lambda: ann.get(payment).json()["status"] == "captured", "it is captured")
+    assert ann.post(f"{payment}/refund").status_code == 403
+    assert support.post(f"{payment}/refund").status_code == 200
+    eventually(lambda: ann.get(payment).json()["status"] == "refunded", "it is refunded", 20)
+    assert net(psp, [payment_id]) == 0
+    eventually(lambda: order(ann, path)["status"] == "cancelled", "the order knows")
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "reason"), [("approve", "confirmed", None), ("reject", "cancelled", "fraud")]
+)
+def test_a_suspicious_payment_waits_for_a_person(
+    operator: httpx.Client,
+    ann: httpx.Client,
+    support: httpx.Client,
+    psp: str,
+    decision: str,
+    status: str,
+    reason: str | None,
+) -> None:
+    path = buy(ann, put_product(operator, new_sku(), 900_000, stock=5))
+    held = eventually(lambda: (it := order(ann, path))["status"] == "in_review" and it, "it is held")
+    payment = f"/v1/payments/{held['payment_id']}"
+    assert moved(psp, held["payment_id"]) == []
+    assert ann.post(f"{payment}/review", json={"decision": "approve"}).status_code == 403
+    assert support.post(f"{payment}/review", json={"decision": decision}).status_code == 200
+    bought = settled(ann, path)
+    assert (bought["status"], bought["reason"]) == (status, reason)
+    assert support.post(f"{payment}/review", json={"decision": decision}).status_code == 409
+
+
+def test_the_status_is_told_as_it_changes_and_again_from_where_one_was_cut_off(
+    operator: httpx.Client, ann: httpx.Client
+) -> None:
+    path = buy(ann, put_product(operator, new_sku(), stock=5))
+    told = _stream(ann, path)
+    assert [data["status"] for _, data in told] == ["placed", "reserved", "confirmed"]
+    first_id = told[0][0]
+    assert _stream(ann, path, {"Last-Event-ID": first_id}) == told[1:]
+    assert ann.get(f"{path}/stream", headers={"Last-Event-ID": "x"}).status_code == 400
+
+
+def _stream(guest: httpx.Client, path: str, headers: dict[str, str] | None = None) -> list[tuple[str, dict[str, Any]]]:
+    told, last_id = [], ""
+    with guest.stream("GET", f"{path}/stream", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        for line in answer.iter_lines():  # ends by itself at a final status
+            if line.startswith("id: "):
+                last_id = line[4:]
+            elif line.startswith("data: "):
+                told.append((last_id, orjson.loads(line[6:])))
+    return told
+
+
+def test_the_timeline_tells_who_did_what_and_because_of_what(operator: httpx.Client, ann: httpx.Client) -> None:
+    path = buy(ann, put_product(operator, new_sku(), stock=5))
+    settled(ann, path)
+
+    def complete() -> Any:
+        items = ann.get(f"{path}/events").json()["items"]
+        return items if {"PaymentCaptured", "StockSold"} <= {item["type"] for item in items} else None
+
+    items = eventually(complete, "the timeline is complete")
+    assert [item["type"] for item in items if item["service"] == "order"] == [
+        "OrderPlaced",
+        "LineReserved",
+        "PaymentRequested",
+        "OrderConfirmed",
+    ]
+    assert Counter(item["service"] for item in items) == {"cart": 3, "order": 4, "catalog": 2, "payment": 4}
+    ids = {item["id"] for item in items}
+    by_services = [item for item in items if item["actor"] in ("service:order", "service:catalog")]
+    assert by_services
+    assert all(item["caused_by"] in ids for item in by_services), "no effect without its cause"
+    assert "Mill Lane" not in str(items)
+
+
+def test_orders_are_listed_latest_first_and_only_ones_own(
+    shop: Shop, operator: httpx.Client, ann: httpx.Client
+) -> None:
+    mug = put_product(operator, new_sku(), stock=50)
+    paths = [buy(ann, mug) for _ in range(3)]
+    for path in paths:
+        settled(ann, path)
+    eventually(lambda: len(ann.get("/v1/orders").json()["items"]) == 3, "the list has them")
+    first = ann.get("/v1/orders", params={"limit": 2}).json()
+    rest = ann.get("/v1/orders", params={"limit": 2, "cursor": first["next_cursor"]}).json()
+    listed = [f"/v1/orders/{item['order_id']}" for item in first["items"] + rest["items"]]
+    assert listed == paths[::-1]
+    assert rest["next_cursor"] is None
+    with shop.guest() as bob:
+        assert bob.get("/v1/orders").json()["items"] == []
+        for path in (paths[0], f"{paths[0]}/events", f"{paths[0]}/stream"):
+            assert bob.get(path).status_code == 404
+        assert bob.post(f"{paths[0]}/cancel").status_code == 404
+
+
+def test_an_order_as_it_was(operator: httpx.Client, ann: httpx.Client) -> None:
+    path = buy(ann, put_product(operator, new_sku(), stock=5))
+    version = settled(ann, path)["version"]
+    assert ann.get(path, params={"version": 1}).json()["status"] == "placed"
+    assert ann.get(path, params={"version": version}).json()["status"] == "confirmed"
+    assert ann.get(path, params={"at": "2001-01-01T00:00:00Z"}).status_code == 404
+
+
+def test_two_hundred_buyers_for_fifty_pieces(shop: Shop, operator: httpx.Client, psp: str) -> None:
+    hot = put_product(operator, new_sku(), 1000, stock=50)
+
+    def shopper(_: int) -> dict[str, Any]:
+        with shop.guest() as guest:
+            return settled(guest, buy(guest, hot))
+
+    with ThreadPoolExecutor(20) as crowd:
+        orders = list(crowd.map(shopper, range(200)))
+    outcomes = Counter((it["status"], it["reason"]) for it in orders)
+    assert outcomes == {("confirmed", None): 50, ("cancelled", "out_of_stock"): 150}
+    confirmed = [it["payment_id"] for it in orders if it["status"] == "confirmed"]
+    eventually(lambda: net(psp, confirmed) == 50_000, "every confirmed order is paid, once", 30)
+    with shop.client() as anyone:
+        eventually(lambda: _has_left(anyone, hot, 0), "none is left")
+
+
+def test_a_death_between_the_providers_answer_and_the_record_takes_no_money_twice(
+    own_environment: dict[str, str], shop: Shop, psp: str
+) -> None:
+    assert shop.stop() == 0, shop.log.read_text()
+    with started(own_environment, TILL_CRASH_AT="answered by the provider, not recorded") as doomed:
+        with doomed.staff("operator") as operator, doomed.guest() as guest:
+            path = buy(guest, put_product(operator, new_sku(), stock=5))
+            token = guest.headers["Authorization"].removeprefix("Bearer ")
+        assert doomed.process.wait(30) == -signal.SIGKILL
+    with started(own_environment) as again, again.client(token) as guest:
+        bought = settled(guest, path)
+        assert bought["status"] == "confirmed"
+        expected = ["authorized", "captured"]
+        eventually(lambda: moved(psp, bought["payment_id"]) == expected, "authorised once, captured once", 20)
+        assert again.stop() == 0
+
+
+def test_the_others_go_on_while_one_of_them_is_down(own_environment: dict[str, str], psp: str) -> None:
+    """Each service's worker as a process of its own, as `till up --split` runs them."""
+    with ExitStack() as processes:
+        api = processes.enter_context(started(own_environment, "api"))
+        for name in ("catalog", "cart", "order"):
+            processes.enter_context(started(own_environment, "worker", module=f"services.{name}"))
+        with api.staff("operator") as operator, api.guest() as guest:
+            path = buy(guest, put_product(operator, new_sku(), stock=5))
+            eventually(lambda: order(guest, path)["status"] == "reserved", "it goes as far as it can without payment")
+            with started(own_environment, "worker", module="services.payment"):
+                assert settled(guest, path)["status"] == "confirmed", "payment is back: it finishes"

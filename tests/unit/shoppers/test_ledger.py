@@ -1,0 +1,21 @@
+"""The ledger on disk says what the ledger in memory says."""
+
+from pathlib import Path
+
+from infra.shoppers.ledger import Came, Decided, Ledger, Unanswered, read_from, written_to
+from tests.unit.shoppers.run import ENTRIES
+
+
+def contents(ledger: Ledger) -> dict[str, object]:
+    return {name: value for name, value in vars(ledger).items() if name != "_file"}
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "simulations" / "one.jsonl"
+    with written_to(file) as ledger:
+        for entry in [*ENTRIES, Came("shopper 1", "buy"), Unanswered("cart-9"), Decided("order-1", "confirmed", 88.5)]:
+            ledger.note(entry)
+    assert contents(read_from(file)) == contents(ledger)
+    assert ledger.tally["POST /v1/carts"] == 1
+    assert ledger.customers == {"ann", "bob"}
+    assert len(file.read_bytes().splitlines()) == len(ENTRIES) + 3
