@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
+from shared.cancellation import heed_cancellation
 from shared.codec import Undecodable
 from shared.crashpoints import crashpoint
 from shared.database import AWAY, Connection, Pool
@@ -95,9 +96,11 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
     async def run(self) -> None:
         """Until cancelled; whatever is away is waited for."""
         while True:
+            heed_cancellation()
             try:
                 async with self._consumer() as kafka:
                     while True:
+                        heed_cancellation()
                         for partition, records in (await kafka.getmany(timeout_ms=POLL_MS, max_records=BATCH)).items():
                             await self._advance(kafka, partition, records)
             except TRANSIENT as error:
@@ -118,9 +121,6 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             # The soonest a broker lets another take over from a consumer that died without a word.
             session_timeout_ms=6_000,
             heartbeat_interval_ms=1_500,
-            # The shortest that brokers allow by default: who is taken for dead too early is fenced, no harm done.
-            session_timeout_ms=6_000,
-            heartbeat_interval_ms=1_000,
         )
         self._kafka = kafka
         self._next.clear()

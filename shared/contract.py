@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from schemas.upcasters import UPCASTERS
 from shared.compatibility import incompatibilities, side
 from shared.errors import OperatorError
 from shared.released import changed, deleted
@@ -24,9 +25,9 @@ class Problem:
     """What to do about it."""
 
 
-def problems(root: Traversable = ROOT, upcasters: Upcasters | None = None) -> list[Problem]:
+def problems(root: Traversable = ROOT, upcasters: Upcasters = UPCASTERS) -> list[Problem]:
     try:
-        schemas = load_schemas(root) if upcasters is None else load_schemas(root, upcasters)
+        schemas = load_schemas(root, upcasters)
         found = [*_compatibility(schemas), *_wording(schemas), *_upcasters(schemas)]
     except OperatorError as error:
         found = [Problem("schemas", error.message, error.hint)]

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
+from shared.cancellation import heed_cancellation
 from shared.database import AWAY, Pool, listening
 from shared.envelope import Context, from_millis, millis, now
 from shared.errors import Refused
@@ -54,6 +55,7 @@ class DeadlineWorker:
             try:
                 async with self._listening():
                     while True:
+                        heed_cancellation()
                         self._wake.clear()
                         while await self.fire():
                             pass

@@ -10,6 +10,7 @@ import asyncpg
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from shared.cancellation import heed_cancellation
 from shared.crashpoints import crashpoint
 from shared.database import AWAY, Connection, Pool, listening
 from shared.envelope import millis, unpack_headers
@@ -43,6 +44,7 @@ class Relay:
     async def run(self) -> None:
         """Until cancelled. Whatever fails (a broker, the database) is waited out: the outbox keeps it all."""
         while True:
+            heed_cancellation()
             try:
                 async with self._the_only_one() as connection, open_producer(self._settings) as producer:
                     await self._publish_for_ever(connection, producer)
@@ -72,6 +74,7 @@ class Relay:
 
     async def _publish_for_ever(self, connection: Connection, producer: AIOKafkaProducer) -> None:
         while True:
+            heed_cancellation()
             self._wake.clear()
             rows = await connection.fetch(TAKE, ROUND)
             if not rows:

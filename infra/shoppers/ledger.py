@@ -43,6 +43,13 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A checkout is about to be sent: should its answer get lost, there may be an order all the same."""
+
+    cart_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedOut:
     """An accepted checkout, with the cart as it was answered before it."""
 
@@ -53,13 +60,6 @@ class CheckedOut:
     lines: dict[str, int]
     amount: int
     currency: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """A checkout that was asked for and never answered: there may be an order of it, or not."""
-
-    cart_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Decided:
     ms: float
 
 
-Entry = Opening | Came | Answered | CheckedOut | Unanswered | CancelAccepted | Decided
+Entry = Opening | Came | Answered | Asked | CheckedOut | CancelAccepted | Decided
 KINDS: dict[str, type[Entry]] = {
-    kind.__name__: kind for kind in (Opening, Came, Answered, CheckedOut, Unanswered, CancelAccepted, Decided)
+    kind.__name__: kind for kind in (Opening, Came, Answered, Asked, CheckedOut, CancelAccepted, Decided)
 }
 
 
@@ -89,7 +89,7 @@ class Ledger:
         self.visits: Counter[str] = Counter()
         self.answers: list[Answered] = []
         self.checkouts: list[CheckedOut] = []
-        self.unanswered: set[str] = set()
+        self.asked: set[str] = set()
         self.cancelled: set[str] = set()
         self.decided: dict[str, Decided] = {}
         self.tally: Counter[str] = Counter()
@@ -106,10 +106,10 @@ class Ledger:
             case Answered():
                 self.answers.append(entry)
                 self.tally[entry.call] += 200 <= entry.status < 300
+            case Asked():
+                self.asked.add(entry.cart_id)
             case CheckedOut():
                 self.checkouts.append(entry)
-            case Unanswered():
-                self.unanswered.add(entry.cart_id)
             case CancelAccepted():
                 self.cancelled.add(entry.order_id)
             case Decided():

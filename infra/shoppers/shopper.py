@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 from infra.shoppers.books import PENDING
 from infra.shoppers.calls import Answer, Calls, NoAnswer
-from infra.shoppers.ledger import CancelAccepted, CheckedOut, Decided, Ledger, Unanswered
+from infra.shoppers.ledger import Asked, CancelAccepted, CheckedOut, Decided, Ledger
 from infra.shoppers.steps import (
     Add,
     Arrive,
@@ -43,13 +44,11 @@ class Shopper:
 
     async def pay(self, visit: Visit) -> None:
         """Until its last step, or until the shop closes. Who gets no answer goes home."""
-        try:
+        with suppress(NoAnswer):
             for step in visit.steps:
                 if self._is_closing():
                     return
                 await self._do(step)
-        except NoAnswer:
-            pass  # it is in the ledger
 
     async def _do(self, step: Step) -> None:
         match step:
@@ -94,22 +93,18 @@ class Shopper:
         if not cart:
             return
         body, key = {"payment_token": token, "shipping": SHIPPING}, str(uuid4())
+        self._ledger.note(Asked(cart["cart_id"]))
         self._sent = time.perf_counter()
-        answers = await asyncio.gather(
-            *(
-                self._calls.write("POST", "/v1/carts/{cart_id}/checkout", body, key, cart_id=cart["cart_id"])
-                for _ in range(clicks)
-            ),
-            return_exceptions=True,
-        )
-        for answer in answers:
-            if isinstance(answer, NoAnswer):
-                self._ledger.note(Unanswered(cart["cart_id"]))
-            elif isinstance(answer, BaseException):
-                raise answer
-            elif answer.is_success:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(clicks):
+                tasks.create_task(self._click(cart, body, key))
+
+    async def _click(self, cart: dict[str, Any], body: dict[str, Any], key: str) -> None:
+        with suppress(NoAnswer):
+            answer = await self._calls.write("POST", "/v1/carts/{cart_id}/checkout", body, key, cart_id=cart["cart_id"])
+            if answer.is_success:
                 self._order_id = answer.body["order_id"]
-                self._ledger.note(_accepted(self._order_id, cart, token))
+                self._ledger.note(accepted(self._order_id, cart, body["payment_token"]))
 
     async def _await(self, review: Decision) -> None:
         if not self._order_id:
@@ -143,7 +138,7 @@ class Shopper:
             self._ledger.note(CancelAccepted(self._order_id))
 
 
-def _accepted(order_id: str, cart: dict[str, Any], token: str) -> CheckedOut:
+def accepted(order_id: str, cart: dict[str, Any], token: str) -> CheckedOut:
     return CheckedOut(
         order_id=order_id,
         cart_id=cart["cart_id"],

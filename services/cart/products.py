@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from services.cart.commands import Product
 from services.cart.views import CHANGED
+from shared.cancellation import heed_cancellation
 from shared.database import AWAY, Connection, Pool, listening
 from shared.money import Money
 
@@ -62,6 +63,7 @@ class Products:
     async def follow(self) -> None:
         """Until cancelled: forget what has changed."""
         while True:
+            heed_cancellation()
             try:
                 async with (
                     self._pool.acquire() as connection,

@@ -1,10 +1,15 @@
-"""A `schemas/` of a test's own: files of records, and one topic."""
+"""A `schemas/` of a test's own: files of records, and two topics."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-TOPICS = '[topics."paper.events"]\nnamespace = "tests.paper"\n'
+TOPICS = """
+[topics."paper.events"]
+namespace = "tests.paper"
+[topics."glue.events"]
+namespace = "tests.glue"
+"""
 DOC = "What it means."
 
 SKU = {"name": "sku", "type": "string", "doc": DOC}

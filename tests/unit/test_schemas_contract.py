@@ -77,11 +77,13 @@ def nothing(old: Any) -> dict[str, Any]:
     [
         ({"tests.paper.Cut": Upcaster("tests.paper.Slice", nothing)}, "there is no schema of tests.paper.Slice"),
         ({"tests.paper.Kut": Upcaster("tests.paper.Cut", nothing)}, "there is no schema of tests.paper.Kut"),
+        ({"tests.paper.Cut": Upcaster("tests.glue.Stuck", nothing)}, "in paper.events, and tests.glue.Stuck in glue.e"),
         ({"tests.paper.Cut": Upcaster("tests.paper.Cut", nothing)}, "in a circle: tests.paper.Cut -> tests.paper.Cut"),
     ],
 )
 def test_an_upcaster_that_leads_nowhere_is_a_problem(tmp_path: Path, upcasters: Upcasters, what: str) -> None:
-    [problem] = check(tmp_path, {"paper/Cut.v1": CUT}, upcasters)
+    stuck = record("Stuck", SKU, namespace="tests.glue")
+    [problem] = check(tmp_path, {"paper/Cut.v1": CUT, "glue/Stuck.v1": stuck}, upcasters)
     assert what in problem.what
 
 

@@ -84,7 +84,7 @@ def test_two_versions_of_a_shared_type_in_one_event_are_refused(tmp_path: Path) 
         (record("Cut", field("sku", "text")), "names a type that is not there: tests.paper.text"),
         (record("Cut", field("price", "tillroll.Mony")), "names a type that is not there: tillroll.Mony"),
         (record("Sliced", SKU), "defines Sliced, not Cut"),
-        (record("Cut", SKU, namespace="tests.glue"), "no topic carries the namespace tests.glue"),
+        (record("Cut", SKU, namespace="tests.ink"), "no topic carries the namespace tests.ink"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_and_what_is_wrong_with_it(tmp_path: Path, content: Any, says: str) -> None:

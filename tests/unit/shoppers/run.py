@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from infra.shoppers.books import Evidence, Movement, Order, Violation, violations
-from infra.shoppers.ledger import Answered, CancelAccepted, CheckedOut, Entry, Ledger, Opening
+from infra.shoppers.ledger import Answered, Asked, CancelAccepted, CheckedOut, Entry, Ledger, Opening
 from shared.money import Money
 
 ANN, BOB = "ann", "bob"
@@ -17,7 +17,9 @@ REFUNDED = CheckedOut("order-3", "cart-3", ANN, "tok_ok", {"MUG": 1}, 1000, "EUR
 HELD = CheckedOut("order-4", "cart-4", BOB, "tok_ok", {"MUG": 3}, 3000, "EUR")
 CANCELLED = CancelAccepted("order-3")
 
-ENTRIES: list[Entry] = [OPENING, ANSWERED, CONFIRMED, CONFIRMED, DECLINED, REFUNDED, CANCELLED, HELD]
+CHECKOUTS = [CONFIRMED, CONFIRMED, DECLINED, REFUNDED, HELD]
+ASKED = [Asked(checkout.cart_id) for checkout in CHECKOUTS]
+ENTRIES: list[Entry] = [OPENING, ANSWERED, *ASKED, *CHECKOUTS, CANCELLED]
 
 
 def order_of(checkout: CheckedOut, status: str, reason: str = "", **other: Any) -> Order:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from infra.shoppers.ledger import Came, Decided, Ledger, Unanswered, read_from, written_to
+from infra.shoppers.ledger import Came, Decided, Ledger, read_from, written_to
 from tests.unit.shoppers.run import ENTRIES
 
 
@@ -13,9 +13,9 @@ def contents(ledger: Ledger) -> dict[str, object]:
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "simulations" / "one.jsonl"
     with written_to(file) as ledger:
-        for entry in [*ENTRIES, Came("shopper 1", "buy"), Unanswered("cart-9"), Decided("order-1", "confirmed", 88.5)]:
+        for entry in [*ENTRIES, Came("shopper 1", "buy"), Decided("order-1", "confirmed", 88.5)]:
             ledger.note(entry)
     assert contents(read_from(file)) == contents(ledger)
     assert ledger.tally["POST /v1/carts"] == 1
     assert ledger.customers == {"ann", "bob"}
-    assert len(file.read_bytes().splitlines()) == len(ENTRIES) + 3
+    assert len(file.read_bytes().splitlines()) == len(ENTRIES) + 2
