@@ -35,6 +35,7 @@ bench: install ## every figure beside its reference
 docs: install ## write the generated pages of docs/ again
 	@$(TILL) settings --markdown > docs/settings.md
 	@$(RUN) infra.cli.reference > docs/cli.md
+	@$(RUN) infra.cli.asyncapi > docs/asyncapi.json
 
 clean: down ## stop everything and delete all local state
 	@rm -rf .till

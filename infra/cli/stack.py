@@ -131,12 +131,13 @@ def _print_addresses(result: "Up") -> None:
 def _print_processes(processes: "list[Health]") -> None:
     table = Table("", "process", "version", "health", "memory", "since", "address", box=None, header_style="dim")
     table.columns[4].justify = "right"
+    table.columns[6].overflow = "fold"
     for process in processes:
         table.add_row(
             Text("✓", "green") if process.healthy else Text("✗", "bold red"),
             process.name,
             process.version,
-            "healthy" if process.healthy else Text(process.reason.partition("\n")[0], "red"),
+            "healthy" if process.healthy else Text(process.reason.partition(". Its log says")[0], "red"),
             f"{process.memory // MB} MB" if process.memory else "",
             _age(process.since),
             process.address,

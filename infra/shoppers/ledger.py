@@ -84,7 +84,7 @@ KINDS: dict[str, type[Entry]] = {
 
 class Ledger:
     def __init__(self, file: BinaryIO | None = None) -> None:
-        self._file = file
+        self.file = file
         self.opening = Opening({}, 0)
         self.visits: Counter[str] = Counter()
         self.answers: list[Answered] = []
@@ -96,8 +96,8 @@ class Ledger:
         """Successful answers by call."""
 
     def note(self, entry: Entry) -> None:
-        if self._file:
-            self._file.write(orjson.dumps({"kind": type(entry).__name__} | asdict(entry)) + b"\n")
+        if self.file:
+            self.file.write(orjson.dumps({"kind": type(entry).__name__} | asdict(entry)) + b"\n")
         match entry:
             case Opening():
                 self.opening = entry
@@ -126,6 +126,14 @@ def written_to(path: Path) -> Iterator[Ledger]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         yield Ledger(file)
+
+
+@contextmanager
+def continued(path: Path) -> Iterator[Ledger]:
+    """What is there already, and what comes."""
+    ledger = read_from(path)
+    with path.open("ab") as ledger.file:
+        yield ledger
 
 
 def read_from(path: Path) -> Ledger:

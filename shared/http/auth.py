@@ -1,6 +1,7 @@
 """Who is calling: bearer tokens (JWT), minted here for guests and local operators, or by any OIDC issuer."""
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,8 +17,8 @@ Role = Literal["customer", "support", "operator", "analyst"]
 ROLES: tuple[Role, ...] = get_args(Role)
 ISSUER = "till-roll"
 CACHED_TOKENS = 50_000
-ASK_AGAIN_SECONDS = 30.0
-"""An issuer is asked for its keys at most that often, whatever key ids strangers make up."""
+ASKS, ASKS_WITHIN_SECONDS = 5, 30.0
+"""An issuer is asked for its keys no more often than that, whatever key ids strangers make up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Tokens:
         self._audience = settings.auth_audience
         self._oidc = settings.auth_issuer
         self._keys: jwt.PyJWKSet | None = None
-        self._asked = -ASK_AGAIN_SECONDS
+        self._asked = deque([-ASKS_WITHIN_SECONDS] * ASKS, maxlen=ASKS)
         # A signature is checked once; after that a known token costs a look-up, and its expiry.
         self._verified: dict[str, tuple[Principal, float]] = {}
 
@@ -100,12 +101,21 @@ class Tokens:
     async def _issuer_key(self, token: str) -> Any:
         key_id = jwt.get_unverified_header(token).get("kid")
         known = self._keys is not None and any(key.key_id == key_id for key in self._keys.keys)
-        if not known and time.monotonic() - self._asked > ASK_AGAIN_SECONDS:
-            self._asked = time.monotonic()
-            async with httpx.AsyncClient(timeout=5) as http:
-                discovery = await http.get(self._oidc.rstrip("/") + "/.well-known/openid-configuration")
-                self._keys = jwt.PyJWKSet.from_dict((await http.get(discovery.json()["jwks_uri"])).json())
+        if not known and time.monotonic() - self._asked[0] > ASKS_WITHIN_SECONDS:
+            self._asked.append(time.monotonic())
+            self._keys = await self._fetch_keys()
         for key in self._keys.keys if self._keys else ():
             if key.key_id == key_id:
                 return key.key
         raise jwt.InvalidTokenError("its issuer does not know the key")
+
+    async def _fetch_keys(self) -> jwt.PyJWKSet:
+        try:
+            async with httpx.AsyncClient(timeout=5) as http:
+                discovery = await http.get(self._oidc.rstrip("/") + "/.well-known/openid-configuration")
+                keys = await http.get(discovery.raise_for_status().json()["jwks_uri"])
+                return jwt.PyJWKSet.from_dict(keys.raise_for_status().json())
+        except (httpx.HTTPError, KeyError, ValueError) as error:
+            raise OperatorError(
+                f"The token issuer {self._oidc} does not give its keys: {error!r}", "Check TILL_AUTH_ISSUER."
+            ) from error

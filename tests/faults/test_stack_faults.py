@@ -52,7 +52,7 @@ def test_after_kill_9_of_everything_up_finds_all_data(till: Till) -> None:
     eventually(lambda: not any(map(is_there, killed)), "all are dead")
     dead = till("status")
     assert dead.code == 1
-    assert dead.out.count("died") == 3
+    assert dead.out.count(" died") == 3
     assert till("up", "--servers-only").code == 0
 
     assert asyncio.run(read(settings)) == ("a fact", "a row", schema_id)

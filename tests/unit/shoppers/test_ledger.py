@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from infra.shoppers.ledger import Came, Decided, Ledger, read_from, written_to
-from tests.unit.shoppers.run import ENTRIES
+from infra.shoppers.ledger import Came, Decided, Ledger, continued, read_from, written_to
+from tests.unit.shoppers.run import ENTRIES, OPENING
 
 
 def contents(ledger: Ledger) -> dict[str, object]:
-    return {name: value for name, value in vars(ledger).items() if name != "_file"}
+    return {name: value for name, value in vars(ledger).items() if name != "file"}
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
@@ -19,3 +19,14 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert ledger.tally["POST /v1/carts"] == 1
     assert ledger.customers == {"ann", "bob"}
     assert len(file.read_bytes().splitlines()) == len(ENTRIES) + 2
+
+
+def test_another_process_goes_on_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    with written_to(file) as opened:
+        opened.note(OPENING)
+    with continued(file) as ledger:
+        for entry in ENTRIES[1:]:
+            ledger.note(entry)
+    assert ledger.opening == OPENING
+    assert contents(read_from(file)) == contents(ledger)

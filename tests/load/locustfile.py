@@ -1,0 +1,101 @@
+"""Load on a running shop, and its books checked after each run: a violation fails it.
+
+Web UI: `.venv/bin/python -m locust -f tests/load/locustfile.py`. Headless, on a shop of its own: `make load`.
+"""
+
+import logging
+import random
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from locust import between, events, task
+from locust.runners import MasterRunner, WorkerRunner
+
+from infra.shoppers.ledger import continued
+from infra.shoppers.plans import TOKENS
+from shared.settings import Settings
+from tests.load.books import FLASH
+from tests.load.buyer import Buyer
+
+log = logging.getLogger(__name__)
+
+LEDGER = Settings.load().home / "load" / "ledger.jsonl"
+FINISH_SECONDS = 15.0
+run = ExitStack()
+
+
+class BrowseAndBuy(Buyer):
+    """Looks around, and buys a thing or two."""
+
+    weight = 3
+    wait_time = between(0.1, 0.6)
+
+    @task(2)
+    def browse(self) -> None:
+        self.ask("GET", "/v1/products?limit=20")
+        self.ask("GET", "/v1/products/{sku}", sku=self._any_sku())
+
+    @task(3)
+    def shop(self) -> None:
+        self.come_in("browse and buy")
+        self.browse()
+        lines = {self._any_sku(): random.randint(1, 3) for _ in range(random.randint(1, 3))}
+        [payment_token] = random.choices(list(TOKENS), list(TOKENS.values()))
+        self.buy(lines, payment_token)
+
+    def _any_sku(self) -> str:
+        return random.choice([sku for sku in self.ledger.opening.shelves if not sku.startswith(FLASH)])
+
+
+class FlashSale(Buyer):
+    """Wants the one thing that everybody wants, of which there are few pieces."""
+
+    weight = 1
+    wait_time = between(0.1, 0.3)
+
+    @task
+    def grab(self) -> None:
+        self.come_in("flash sale")
+        sku = max(sku for sku in self.ledger.opening.shelves if sku.startswith(FLASH))
+        self.ask("GET", "/v1/products/{sku}", sku=sku)
+        self.buy({sku: 1}, "tok_ok")
+
+
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def refuse_more_than_one_process(environment: Any, **_: Any) -> None:
+    if isinstance(environment.runner, MasterRunner | WorkerRunner):
+        raise SystemExit(
+            "One process: its ledger has to tell of all who shop. It makes thousands of requests a second."
+        )
+    environment.stop_timeout = FINISH_SECONDS  # a purchase under way at the end may end well
+
+
+@events.test_start.add_listener  # type: ignore[untyped-decorator]
+def open_the_books(environment: Any, **_: Any) -> None:
+    if _books("open").returncode:
+        environment.process_exit_code = 1
+        environment.runner.quit()
+    else:
+        Buyer.ledger = run.enter_context(continued(LEDGER))
+
+
+@events.test_stop.add_listener  # type: ignore[untyped-decorator]
+def check_the_books(environment: Any, **_: Any) -> None:
+    run.close()
+    if _books("check").returncode:
+        log.error("The books do not balance.")
+        environment.process_exit_code = 1
+
+
+@events.quitting.add_listener  # type: ignore[untyped-decorator]
+def stop_before_the_exit_code_is_taken(environment: Any, **_: Any) -> None:
+    environment.runner.stop()
+
+
+def _books(command: str) -> subprocess.CompletedProcess[bytes]:
+    """In a process of its own: what gevent patches, asyncio needs as it was."""
+    root = Path(__file__).parents[2]
+    return subprocess.run([sys.executable, "-m", "tests.load.books", command, str(LEDGER)], cwd=root)
