@@ -14,11 +14,13 @@ from services.cart.commands import AddItem, CheckOut, OpenCart, RemoveItem, SetQ
 from services.cart.decider import Abandoned, Cart, CheckedOut, Empty, Open, total
 from services.cart.events import Line
 from services.cart.products import Products
+from shared.cards import has_card_number
 from shared.envelope import millis, now
 from shared.errors import Refused
 from shared.handler import Handled
 from shared.http.calls import Authenticated, Call, Position, answer_read
 from shared.http.models import Price, Sku
+from shared.http.problems import Problem
 from shared.http.routes import LeanRoute
 from shared.money import Money
 from shared.service import Runtime
@@ -156,6 +158,8 @@ def router(runtime: Runtime) -> APIRouter:
     )
     async def check_out(cart_id: UUID, checkout: Checkout, call: Authenticated) -> Response:
         await call.wait_for(reached)
+        if has_card_number(checkout.model_dump()):
+            raise Problem(422, "card-number", "This looks like a card number. Send the token it was exchanged for.")
         customer_id, order_id = call.principal.subject, order_of(str(cart_id))
         state = (await handler.state(f"cart:{cart_id}")).state
         skus: Iterable[str] = state.lines if isinstance(state, Open) else ()

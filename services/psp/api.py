@@ -12,11 +12,11 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.psp.book import Movement
-from services.psp.cards import has_card_number
 from services.psp.ledger import Ledger
 from services.psp.rules import Kind
 from services.psp.rules import Request as Asked
 from services.psp.tokens import manner_of
+from shared.cards import has_card_number
 from shared.http import problems
 from shared.http.app import BodyLimit
 from shared.http.problems import Problem

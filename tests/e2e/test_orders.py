@@ -134,6 +134,16 @@ def _has_left(anyone: httpx.Client, product: Product, pieces: int) -> bool:
     return bool(anyone.get(f"/v1/products/{product.sku}").json()["available"] == pieces)
 
 
+def test_a_card_number_is_refused_wherever_it_is_written(operator: httpx.Client, ann: httpx.Client) -> None:
+    cart = open_cart(ann)
+    put_in(ann, cart, put_product(operator, new_sku(), stock=5))
+    shipping = CHECKOUT["shipping"] | {"address": "please charge 4111 1111 1111 1111"}
+    answer = ann.post(f"{cart}/checkout", json=CHECKOUT | {"shipping": shipping})
+    assert (answer.status_code, answer.json()["type"]) == (422, "urn:till:problem:card-number")
+    assert "4111" not in answer.text
+    assert ann.get(cart).json()["status"] == "open"
+
+
 def test_a_late_yes_after_a_cancel_is_undone(operator: httpx.Client, ann: httpx.Client, psp: str) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5), token="tok_timeout")
     eventually(lambda: order(ann, path)["status"] == "reserved", "the payment is asked for")

@@ -65,21 +65,20 @@ class FlashSale(Buyer):
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
-def refuse_more_than_one_process(environment: Any, **_: Any) -> None:
+def get_ready(environment: Any, **_: Any) -> None:
     if isinstance(environment.runner, MasterRunner | WorkerRunner):
         raise SystemExit(
             "One process: its ledger has to tell of all who shop. It makes thousands of requests a second."
         )
     environment.stop_timeout = FINISH_SECONDS  # a purchase under way at the end may end well
+    if environment.parsed_options.headless:
+        _open_the_books()  # before the clock of --run-time starts
 
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
-def open_the_books(environment: Any, **_: Any) -> None:
-    if _books("open").returncode:
-        environment.process_exit_code = 1
-        environment.runner.quit()
-    else:
-        Buyer.ledger = run.enter_context(continued(LEDGER))
+def begin(environment: Any, **_: Any) -> None:
+    if not environment.parsed_options.headless:
+        _open_the_books()
 
 
 @events.test_stop.add_listener  # type: ignore[untyped-decorator]
@@ -93,6 +92,12 @@ def check_the_books(environment: Any, **_: Any) -> None:
 @events.quitting.add_listener  # type: ignore[untyped-decorator]
 def stop_before_the_exit_code_is_taken(environment: Any, **_: Any) -> None:
     environment.runner.stop()
+
+
+def _open_the_books() -> None:
+    if _books("open").returncode:
+        raise SystemExit("Without a running shop there is nothing to load: till up")
+    Buyer.ledger = run.enter_context(continued(LEDGER))
 
 
 def _books(command: str) -> subprocess.CompletedProcess[bytes]:

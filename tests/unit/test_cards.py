@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.psp.cards import has_card_number
+from shared.cards import has_card_number
 
 VISA = "4111111111111111"
 

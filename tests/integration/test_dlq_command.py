@@ -1,0 +1,189 @@
+"""`till dlq`, as an operator uses it: an order is stuck, the cause is mended, a retry lets it finish."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from infra.local.ports import free_ports
+from services.cart.api import order_of
+from services.order.decider import payment_of
+from tests.e2e.provider import moved, provider
+from tests.e2e.shop import CHECKOUT, Shop, new_sku, open_cart, put_in, put_product, started
+from tests.till import Till, eventually
+
+
+@pytest.fixture(scope="module")
+def environment(stack_environment: dict[str, str], stack: object) -> dict[str, str]:
+    return stack_environment | {"TILL_PSP_PORT": str(free_ports(1)[0])}
+
+
+@pytest.fixture(scope="module")
+def psp(environment: dict[str, str]) -> Iterator[str]:
+    with provider(environment) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shop(environment: dict[str, str], psp: str) -> Iterator[Shop]:
+    with started(environment) as shop:
+        yield shop
+
+
+@pytest.fixture
+def till(environment: dict[str, str]) -> Till:
+    return Till(environment)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """An order whose payment could not be asked for."""
+
+    guest: httpx.Client
+    path: str
+    payment_id: str
+    letter: str
+
+    def status(self) -> str:
+        return str(self.guest.get(self.path).json()["status"])
+
+
+@contextmanager
+def refusing(shop: Shop, stream_id: str) -> Iterator[None]:
+    """PostgreSQL refuses to append to one stream of payment: a fault that lies in no message."""
+    name = f'"refuse {stream_id}"'
+    shop.fetch(
+        "payment",
+        f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'the books are closed'; END $$",
+    )
+    shop.fetch(
+        "payment",
+        f"CREATE TRIGGER {name} BEFORE INSERT ON events FOR EACH ROW"
+        f" WHEN (NEW.stream_id = '{stream_id}') EXECUTE FUNCTION {name}()",
+    )
+    try:
+        yield
+    finally:
+        shop.fetch("payment", f"DROP FUNCTION {name} CASCADE")
+
+
+@contextmanager
+def stuck_order(shop: Shop, till: Till) -> Iterator[Stuck]:
+    with shop.staff("operator") as operator, shop.guest() as guest:
+        mug = put_product(operator, new_sku())
+        cart = open_cart(guest)
+        put_in(guest, cart, mug)
+        payment_id = payment_of(order_of(cart.removeprefix("/v1/carts/")))
+        with refusing(shop, f"payment:{payment_id}"):
+            path = guest.post(f"{cart}/checkout", json=CHECKOUT).headers["Location"]
+
+            def letters() -> list[dict[str, Any]]:
+                found = till("dlq", "list", "--service", "payment", "--json").document
+                return [one for one in found if one["stream"] == path.replace("/v1/orders/", "order:")]
+
+            eventually(lambda: bool(letters()), "a dead letter is listed")
+            yield Stuck(guest, path, payment_id, letters()[0]["id"])
+
+
+def test_an_order_that_was_stuck_is_finished_by_a_retry(shop: Shop, till: Till, psp: str) -> None:
+    with stuck_order(shop, till) as stuck:
+        listed = till("dlq", "list")
+        assert listed.code == 0
+        assert f"{stuck.letter}  " in listed.out
+        assert "RaiseError: the books are closed" in listed.out
+
+        again = till("dlq", "retry", stuck.letter)
+        assert (again.code, again.out) == (1, f"✗ {stuck.letter} failed again: RaiseError: the books are closed\n")
+        plan = till("dlq", "show", stuck.letter, "--json").document["retry"]
+        assert plan["error"] == "RaiseError: the books are closed"
+        assert stuck.status() == "reserved"
+
+    shown = till("dlq", "show", stuck.letter, "--json")
+    assert shown.code == 0
+    assert shown.document["consumer"] == "payment.orders"
+    assert (shown.document["topic"], shown.document["type"]) == ("order.events", "PaymentRequested")
+    assert shown.document["payload"]["payment_id"] == stuck.payment_id
+    assert shown.document["causes"] == ["RaiseError: the books are closed"]
+    assert "Traceback" in shown.document["trace"]
+    assert ["ce_type", "PaymentRequested"] in shown.document["headers"]
+    plan = shown.document["retry"]
+    stream_id = f"payment:{stuck.payment_id}"
+    assert [(c["stream"], c["command"]) for c in plan["commands"]] == [(stream_id, "RequestPayment")]
+    assert plan["events"] == [{"stream_id": stream_id, "version": 1, "type": "AuthorizationRequested"}]
+    assert plan["error"] is None
+    assert shop.fetch("payment", "SELECT FROM events WHERE stream_id = $1", stream_id) == [], "it only showed"
+
+    retried = till("dlq", "retry", stuck.letter)
+    assert (retried.code, retried.out) == (0, f"✓ {stuck.letter} retried\n")
+    eventually(lambda: stuck.status() == "confirmed", "the order is confirmed")
+    once_more = till("dlq", "retry", stuck.letter, "--json")
+    assert once_more.code == 0
+    assert once_more.document[0]["before"]["how"] == "retried"
+    eventually(lambda: moved(psp, stuck.payment_id) == ["authorized", "captured"], "the money moved once")
+
+    assert stuck.letter not in till("dlq", "list").out
+    [settled] = [one for one in till("dlq", "list", "--all", "--json").document if one["id"] == stuck.letter]
+    assert settled["settled"]["how"] == "retried"
+    assert settled["settled"]["by"]
+    assert till("dlq", "show", stuck.letter, "--json").document["retry"] is None
+
+
+def test_all_that_wait_are_retried_but_those_that_were_dropped(shop: Shop, till: Till) -> None:
+    with stuck_order(shop, till) as kept, stuck_order(shop, till) as dropped:
+        reason = "the customer paid in cash"
+        assert till("dlq", "drop", dropped.letter, "--reason", reason).code == 0
+        failed = till("dlq", "retry", "--all", "--json")
+        assert failed.code == 1
+        assert [(one["id"], one["ok"]) for one in failed.document] == [(kept.letter, False)]
+    assert till("dlq", "retry", "--all").code == 0
+    eventually(lambda: kept.status() == "confirmed", "the order is confirmed")
+    assert dropped.status() == "reserved"
+    refused = till("dlq", "retry", dropped.letter)
+    assert refused.code == 1
+    assert reason in refused.out
+    assert reason in till("dlq", "list", "--all").out
+    nothing = till("dlq", "retry", "--all")
+    assert (nothing.code, nothing.out) == (0, "None to settle.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "cart"], "names no dead letter"),
+        (["show", "cart.dlq/0/x"], "names no dead letter"),
+        (["show", "cart.dlq/0/-1"], "names no dead letter"),
+        (["retry", "cart.events/0/1"], "names no dead letter"),
+        (["retry", "nobody.dlq/0/1"], "There is no service nobody"),
+        (["list", "--service", "nobody"], "There is no service nobody"),
+        (["retry"], "Say which dead letters, or --all"),
+        (["retry", "cart.dlq/0/1", "--all"], "Say which dead letters, or --all"),
+        (["drop", "cart.dlq/0/1"], "--reason"),
+        (["drop", "cart.dlq/0/1", "--reason", " "], "The reason is empty"),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_told_with_exit_code_2(till: Till, arguments: list[str], said: str) -> None:
+    ran = till("dlq", *arguments)
+    assert ran.code == 2, ran.err
+    assert said in ran.err
+
+
+def test_a_letter_that_there_is_not_is_a_problem(till: Till) -> None:
+    for command in (["show"], ["retry"], ["drop", "--reason", "none"]):
+        ran = till("dlq", *command, "cart.dlq/0/999999")
+        assert (ran.code, ran.err.splitlines()[0]) == (1, "error: There is no dead letter cart.dlq/0/999999.")
+
+
+@pytest.mark.parametrize(
+    "setting", ["TILL_KAFKA_BOOTSTRAP=127.0.0.1:1", "TILL_DATABASE_URL=postgresql://x@127.0.0.1:1/x"]
+)
+def test_a_server_that_is_away_is_told(till: Till, setting: str) -> None:
+    name, _, value = setting.partition("=")
+    ran = till("dlq", "list", **{name: value})
+    assert ran.code == 1
+    assert "does not answer" in ran.err
+    assert "Traceback" not in ran.err
