@@ -15,6 +15,7 @@ from shared.deadlines import DeadlineWorker, LookAt
 from shared.decider import Decider
 from shared.handler import CommandHandler
 from shared.http.problems import Statuses
+from shared.housekeeping import forget_old_answers
 from shared.migrations import migrate
 from shared.reactions import React, Reactor
 from shared.refill import refill_if_empty
@@ -90,6 +91,7 @@ class Runtime:
         tasks.create_task(self.relay.run(), name=f"{name} relay")
         for consumer in self.consumers:
             tasks.create_task(consumer.run(), name=consumer.name)
+        tasks.create_task(forget_old_answers(self.pool, self.settings.idempotency_days), name=f"{name} housekeeping")
         for beside in self.service.beside_worker(self):
             tasks.create_task(beside)
         if self.service.decider.deadlines:

@@ -96,6 +96,7 @@ class Settings(BaseSettings):
     auth_audience: str = Field("till-roll", description="Audience a token must carry.")
     session_hours: float = Field(24, gt=0, description="Life of a guest's token.")
 
+    idempotency_days: float = Field(7, gt=0, description="How long an Idempotency-Key is remembered.")
     rate_limit: float = Field(500, ge=0, description="Requests a second from one token; beyond it 429. 0: no limit.")
     body_limit: int = Field(64 * 1024, ge=1024, description="Largest request body in bytes; beyond it 413.")
     min_position_timeout: float = Field(5, gt=0, description="Seconds a read waits for `Min-Position`; then 504.")

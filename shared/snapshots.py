@@ -2,16 +2,24 @@
 
 import hashlib
 import inspect
+import logging
 import sys
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from shared.database import Pool
+from shared.database import AWAY, Pool
 from shared.decider import Decider
 
+log = logging.getLogger(__name__)
+
 EVERY = 500
+SAVE = """
+INSERT INTO snapshots (stream_id, version, fold, state) VALUES ($1, $2, $3, $4)
+ON CONFLICT (stream_id) DO UPDATE SET version = excluded.version, fold = excluded.fold, state = excluded.state
+WHERE snapshots.fold <> excluded.fold OR snapshots.version < excluded.version
+"""
 
 
 class Snapshots:
@@ -35,17 +43,14 @@ class Snapshots:
         return self._types[name.decode()].validate_json(state), row["version"]
 
     async def save(self, stream_id: str, state: Any, version: int) -> None:
-        """An older state never replaces a newer one of the same fold."""
+        """An older state never replaces a newer one of the same fold. Failing costs time later, nothing else."""
         name = type(state).__name__
-        await self._pool.execute(
-            "INSERT INTO snapshots (stream_id, version, fold, state) VALUES ($1, $2, $3, $4)"
-            " ON CONFLICT (stream_id) DO UPDATE SET version = excluded.version, fold = excluded.fold,"
-            " state = excluded.state WHERE snapshots.fold <> excluded.fold OR snapshots.version < excluded.version",
-            stream_id,
-            version,
-            self._fold,
-            name.encode() + b"\n" + self._types[name].dump_json(state),
-        )
+        try:
+            await self._pool.execute(
+                SAVE, stream_id, version, self._fold, name.encode() + b"\n" + self._types[name].dump_json(state)
+            )
+        except AWAY as away:
+            log.warning("a snapshot was not saved", extra={"stream": stream_id, "error": repr(away)})
 
 
 def fold_fingerprint(decider: Decider[Any, Any, Any]) -> str:

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from shared.database import AWAY
 from shared.errors import OperatorError, Refused
 from shared.handler import Contended, KeyReused, StaleVersion
 from shared.store import Unavailable
@@ -60,7 +61,7 @@ def _of(error: Exception) -> Problem:
         case Contended():
             return Problem(503, "contended", "Too many at once; nothing was written. Try again.", RETRY_AFTER)
         case Unavailable() | OperatorError():
-            return Problem(503, "unavailable", "A part of the shop is down; try again shortly.", RETRY_AFTER)
+            return _unavailable()
         case RequestValidationError():
             return _of_validation(error)
         case HTTPException():
@@ -71,7 +72,13 @@ def _of(error: Exception) -> Problem:
                 str(error.detail),
                 dict(error.headers or {}),
             )
+    if isinstance(error, AWAY):
+        return _unavailable()
     return Problem(500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _unavailable() -> Problem:
+    return Problem(503, "unavailable", "A part of the shop is down; try again shortly.", RETRY_AFTER)
 
 
 def _of_validation(error: RequestValidationError) -> Problem:
@@ -111,6 +118,7 @@ def install(app: FastAPI) -> None:
         OperatorError,
         RequestValidationError,
         HTTPException,
+        *AWAY,
     ):
         app.add_exception_handler(kind, _respond)
     app.add_exception_handler(Refused, _respond_to_refusal)

@@ -15,7 +15,7 @@ from shared.http.auth import Tokens
 from shared.settings import HOST, Settings
 
 FLASH = "FLASH-"
-PIECES = 50
+PIECES = 20
 PATIENCE_SECONDS = 60.0
 
 ledger_file = click.argument("ledger", type=click.Path(path_type=Path))
