@@ -12,6 +12,9 @@ install: ## install what is missing: uv, Python packages, Java, jars
 up: install ## start Kafka, the schema registry, PostgreSQL and the shop
 	@$(TILL) up
 
+demo: up ## the same, then let simulated shoppers buy, and show what happened
+	@$(TILL) demo
+
 down: ## stop them; the data stays
 	@$(TILL) down
 
@@ -32,12 +35,16 @@ check: lint test ## format, lint, types and tests
 bench: install ## every figure beside its reference
 	@$(TILL) bench
 
+load: install ## a short load test on a shop of its own, its books checked; report in .till/load
+	@$(RUN) tests.load $(LOAD)
+
 docs: install ## write the generated pages of docs/ again
 	@$(TILL) settings --markdown > docs/settings.md
 	@$(RUN) infra.cli.reference > docs/cli.md
 	@$(RUN) infra.cli.asyncapi > docs/asyncapi.json
+	@$(TILL) schemas docs > docs/events.md
 
 clean: down ## stop everything and delete all local state
 	@rm -rf .till
 
-.PHONY: help install up down test lint format check bench docs clean
+.PHONY: help install up demo down test lint format check bench load docs clean

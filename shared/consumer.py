@@ -211,7 +211,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
             except Conflict:  # somebody else wrote to a stream it wrote to: once more, on what is stored now
                 if attempt == TRIES - 1:
                     raise
-            except (Fenced, *TRANSIENT):
+            except (Fenced, *TRANSIENT) as error:
+                if isinstance(error, ValueError):  # of asyncpg: a value that no column can hold
+                    return error
                 raise
             except Exception as error:  # whatever it is, it is kept with the message
                 return error
@@ -290,8 +292,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         data = await self._memory.decode(record.value)
         headers = dict(record.headers)
         try:
+            _ = headers["ce_type"]  # as which it was written; after upcasters it may be another
             return Incoming(
-                type=headers["ce_type"].decode(),
+                type=self._memory.type_of(record.value),
                 stream_id=headers["ce_subject"].decode(),
                 version=int(headers["ce_streamversion"]),
                 data=data,

@@ -27,6 +27,11 @@ AWAY = (
 )
 
 
+def is_away(error: BaseException) -> bool:
+    """asyncpg counts an argument that it cannot send among its interface errors; that is not the server's fault."""
+    return isinstance(error, AWAY) and not isinstance(error, ValueError)
+
+
 async def open_pool(settings: Settings, service: str, size: int | None = None) -> Pool:
     try:
         return await asyncpg.create_pool(

@@ -3,20 +3,20 @@
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
 import asyncpg
 from uuid_utils import uuid7
 
-from shared.codec import Codec
-from shared.database import Connection
+from shared.codec import Codec, UnknownSchema
+from shared.database import AWAY, Connection, is_away
 from shared.decider import Command, Decider, Event, State
 from shared.envelope import Context, Message, Recorded, cloud_event_headers, from_millis, now, pack_headers
 from shared.errors import Refused
 from shared.snapshots import Snapshots
-from shared.store import Conflict, EventStore, StoredAnswer, Write, execute
+from shared.store import Conflict, EventStore, StoredAnswer, Unavailable, Write, execute
 
 TRIES = 20
 CACHED_STREAMS = 20_000
@@ -74,12 +74,17 @@ class CommandHandler(Generic[State, Command, Event]):
         codec: Codec,
         snapshots: Snapshots,
         source: str,
+        decode_new: Callable[[bytes], Awaitable[Any]] | None = None,
     ) -> None:
+        """`decode_new` reads what the codec has no schema for yet: of a newer release that runs beside this one,
+        or of an older, where the database was refilled.
+        """
         self.decider = decider
         self._store = store
         self._codec = codec
         self._snapshots = snapshots
         self._source = source
+        self._decode_new = decode_new
         self._hot: OrderedDict[str, tuple[State, int]] = OrderedDict()
         self._waiting: dict[str, list[Job]] = {}
         self._drains: set[asyncio.Task[None]] = set()
@@ -108,7 +113,10 @@ class CommandHandler(Generic[State, Command, Event]):
 
     async def state(self, stream_id: str) -> Handled[State, Event]:
         """The state as of now, events of other processes included."""
-        state, version = await self._load(stream_id)
+        try:
+            state, version = await self._load(stream_id)
+        except AWAY as away:
+            raise _told(away) from away
         return Handled(stream_id, state, version)
 
     async def handle_within(self, connection: Connection, asked: Sequence[tuple[str, Command, Context]]) -> None:
@@ -148,7 +156,7 @@ class CommandHandler(Generic[State, Command, Event]):
             except Exception as error:  # it belongs to those who wait
                 self._hot.pop(stream_id, None)
                 for job in jobs:
-                    job.outcome = error
+                    job.outcome = _told(error)
             for job in jobs:
                 if job.done.cancelled():
                     continue
@@ -255,7 +263,13 @@ class CommandHandler(Generic[State, Command, Event]):
         decode, evolve = self._codec.decode, self.decider.evolve
         while values := await self._store.load(stream_id, version):
             for value in values:
-                state = evolve(state, decode(value))
+                try:
+                    event = decode(value)
+                except UnknownSchema:
+                    if self._decode_new is None:
+                        raise
+                    event = await self._decode_new(value)
+                state = evolve(state, event)
             version += len(values)
         if version:
             self._remember(stream_id, state, version)
@@ -270,3 +284,7 @@ class CommandHandler(Generic[State, Command, Event]):
         self._hot.move_to_end(stream_id)
         if len(self._hot) > CACHED_STREAMS:
             self._hot.popitem(last=False)
+
+
+def _told(error: Exception) -> Exception:
+    return Unavailable(f"PostgreSQL: {error!r}") if is_away(error) else error

@@ -14,8 +14,8 @@ from shared.database import Pool, open_pool
 from shared.deadlines import DeadlineWorker, LookAt
 from shared.decider import Decider
 from shared.handler import CommandHandler
-from shared.http.problems import Statuses
 from shared.housekeeping import forget_old_answers
+from shared.http.problems import Statuses
 from shared.migrations import migrate
 from shared.reactions import React, Reactor
 from shared.refill import refill_if_empty
@@ -62,6 +62,8 @@ class Service:
     """What to do when a stream's moment has come, where that is more than a command."""
     beside_worker: "Callable[[Runtime], Sequence[Coroutine[Any, Any, None]]]" = lambda _: ()
     """What else runs beside relay and consumers."""
+    follows: Sequence[str] = ()
+    """Topics that something beside the worker reads."""
     documents: dict[str, type] = field(default_factory=dict)
     """By topic, what the decider announces beside its events."""
 
@@ -117,7 +119,9 @@ async def open_service(service: Service, settings: Settings, schemas: Schemas | 
             await memory.bind(topic, (document,))
         await refill_if_empty(pool, settings, service.name, service.decider.topic)
         store = await stack.enter_async_context(EventStore(pool))
-        handler = CommandHandler(service.decider, store, codec, Snapshots(pool, service.decider), service.source)
+        handler = CommandHandler(
+            service.decider, store, codec, Snapshots(pool, service.decider), service.source, memory.decode
+        )
         stack.push_async_callback(handler.settled)
         consumers = [_reacting(service, reaction, handler, memory, pool, settings) for reaction in service.reactions]
         consumers += [

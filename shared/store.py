@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import asyncpg
 
 from shared.crashpoints import crashpoint
-from shared.database import AWAY, Connection, Pool
+from shared.database import AWAY, Connection, Pool, is_away
 from shared.envelope import Message, Recorded
 
 RETRY_SECONDS = 0.2
@@ -133,14 +133,21 @@ class EventStore:
         writes = [write for write, _ in group]
         try:
             await execute(connection, writes)
-        except asyncpg.UniqueViolationError:
-            # One of them lost a race, and took the others down with it: each for itself.
+        except Exception as error:
+            if is_away(error):  # they may be stored all the same: to try again would find ourselves in the way
+                return [Unavailable(f"PostgreSQL: {error!r}")] * len(group)
+            # One of them lost a race, or is not storable, and took the others down with it: each for itself.
             return [await self._commit_one(connection, write) for write in writes]
-        except AWAY as away:
-            return [Unavailable(f"PostgreSQL: {away!r}")] * len(group)
-        except Exception as unforeseen:  # it belongs to those who wait; the committer lives on
-            return [unforeseen] * len(group)
         return [None] * len(group)
+
+    async def _commit_one(self, connection: Connection, write: Write) -> Exception | None:
+        try:
+            await execute(connection, [write])
+        except asyncpg.UniqueViolationError as lost:
+            return Conflict(lost.constraint_name)
+        except Exception as error:  # it belongs to who waits for it; the committer lives on
+            return Unavailable(f"PostgreSQL: {error!r}") if is_away(error) else error
+        return None
 
     async def _fail_waiting(self, away: BaseException) -> None:
         """No connection to be had. Nothing of what waits was sent: say so at once rather than let it hang."""
@@ -149,15 +156,6 @@ class EventStore:
             if not done.done():
                 done.set_exception(Unavailable(f"PostgreSQL: {away!r}"))
         await asyncio.sleep(RETRY_SECONDS)
-
-    async def _commit_one(self, connection: Connection, write: Write) -> Exception | None:
-        try:
-            await execute(connection, [write])
-        except asyncpg.UniqueViolationError as lost:
-            return Conflict(lost.constraint_name)
-        except AWAY as away:
-            return Unavailable(f"PostgreSQL: {away!r}")
-        return None
 
     async def load(self, stream_id: str, after: int = 0, limit: int = 5000) -> list[bytes]:
         """The values of a stream's next events: all that a fold needs."""

@@ -77,10 +77,10 @@ def show(letter: str, as_json: bool) -> None:
     Example:
       till dlq show order.dlq/0/17
     """
-    from infra.letters import look_into
-
     settings = Settings.load()
     [place] = _places(settings, [letter])
+    from infra.letters import look_into
+
     shown = _run(look_into(settings, place))
     if as_json:
         print_json(_document(shown))
@@ -103,12 +103,12 @@ def retry(context: click.Context, ids: tuple[str, ...], everything: bool, as_jso
       till dlq retry order.dlq/0/17
       till dlq retry --all
     """
-    from infra.letters import retry_all, retry_these
-
     if bool(ids) == everything:
         raise click.UsageError("Say which dead letters, or --all.")
     settings = Settings.load()
     places = _places(settings, ids)
+    from infra.letters import retry_all, retry_these
+
     done = _run(retry_all(settings, _operator()) if everything else retry_these(settings, places, _operator()))
     _tell(context, done, "retried", as_json)
 
@@ -125,25 +125,24 @@ def drop(context: click.Context, ids: tuple[str, ...], reason: str, as_json: boo
     Example:
       till dlq drop cart.dlq/0/3 --reason "sent by hand, see ticket 4711"
     """
-    from infra.letters import drop_these
-
     if not reason.strip():
         raise click.UsageError("The reason is empty. Who comes after you wants to know it.")
     settings = Settings.load()
     places = _places(settings, ids)
+    from infra.letters import drop_these
+
     _tell(context, _run(drop_these(settings, places, reason.strip(), _operator())), "dropped", as_json)
 
 
 def _places(settings: Settings, ids: Sequence[str]) -> "list[Place]":
+    for text in ids:
+        if not ID.fullmatch(text):
+            raise click.UsageError(f"{text!r} names no dead letter. One is named like cart.dlq/0/17: till dlq list")
     from infra.letters import Place
 
-    places = []
-    for text in ids:
-        if not (found := ID.fullmatch(text)):
-            raise click.UsageError(f"{text!r} names no dead letter. One is named like cart.dlq/0/17: till dlq list")
-        places.append(Place(found[1], int(found[2]), int(found[3])))
-    _services(settings, [place.service for place in places])
-    return list(dict.fromkeys(places))
+    split = [ID.findall(text)[0] for text in dict.fromkeys(ids)]
+    _services(settings, [service for service, _, _ in split])
+    return [Place(service, int(partition), int(offset)) for service, partition, offset in split]
 
 
 def _services(settings: Settings, named: Sequence[str]) -> list[str]:

@@ -5,19 +5,15 @@ from dataclasses import dataclass
 
 from infra.local import kafka, postgres, registry
 from infra.local import services as shop
+from infra.local.chores import TOPICS, chores
 from infra.local.home import exclusive, furnish, writable
 from infra.local.ports import require_free
 from infra.local.process import Process, recorded
-from infra.local.server import Chore, Server
-from infra.local.shelves import stock_if_bare
+from infra.local.server import Server
 from infra.local.start import Watch, start_all
 from shared.errors import OperatorError
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
 from shared.settings import Settings
-from shared.topics import Drift, ensure
-
-TOPICS = "topics"
+from shared.topics import Drift
 
 
 def servers(settings: Settings) -> list[Server]:
@@ -59,28 +55,12 @@ async def up(
             settings = furnish(settings)
             everything = [*servers(settings), *([] if servers_only else services(settings))]
             wanted = _with_dependencies(everything, only) if only else everything
-            names = {server.name for server in wanted}
-            brokers = tuple(server.name for server in kafka.servers(settings))
             drift: list[Drift] = []
-
-            async def create_topics() -> None:
-                drift.extend(await ensure(settings))
-
-            async def register_schemas() -> None:
-                async with Registry(settings) as known:
-                    await push(known, load_schemas())
-
-            chores = []
-            if not only or names.issuperset(brokers):
-                chores.append(Chore(TOPICS, create_topics, brokers))
-            if any(server.name == shop.SHOP for server in wanted):
-                chores.append(Chore(shop.SCHEMAS, register_schemas, (registry.NAME,)))
-                workers = tuple(server.name for server in services(settings))
-                chores.append(Chore("shelves", lambda: stock_if_bare(settings), workers))
             running = {process.name: process for process in recorded(settings.home) if process.is_alive()}
             shop.require_same_mode(settings, running)
             require_free(server for server in wanted if server.name not in running)
-            await start_all(settings.home, wanted, chores, running, watch)
+            await start_all(settings.home, wanted, chores(settings, wanted, drift), running, watch)
+            names = {server.name for server in wanted}
             return Up(settings, [p for p in recorded(settings.home) if p.name in names], drift)
 
 

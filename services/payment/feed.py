@@ -16,6 +16,7 @@ from shared.settings import Settings
 log = logging.getLogger(__name__)
 
 EVENTS, ALERTS = "payment.events", "fraud.alerts"
+FOLLOWED = (EVENTS, ALERTS)
 RETRY_SECONDS = 1.0
 
 
@@ -44,7 +45,7 @@ class VelocityFeed:
 
     async def _follow(self, memory: SchemaMemory, settings: Settings) -> None:
         # Read again from the start after an interruption: seeing an event twice makes no difference.
-        kafka = AIOKafkaConsumer(EVENTS, ALERTS, **client_options(settings), auto_offset_reset="earliest")
+        kafka = AIOKafkaConsumer(*FOLLOWED, **client_options(settings), auto_offset_reset="earliest")
         await kafka.start()
         try:
             ends = await kafka.end_offsets(kafka.assignment())

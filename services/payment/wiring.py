@@ -10,7 +10,7 @@ from services.payment.events import (
     RefundRequested,
     VoidRequested,
 )
-from services.payment.feed import VelocityFeed
+from services.payment.feed import FOLLOWED, VelocityFeed
 from services.payment.provider import Errands, Provider
 from services.payment.reactions import react
 from services.payment.risk import Rules
@@ -45,6 +45,7 @@ def payment(settings: Settings) -> Service:
         reactions=[Reaction("orders", ["order.events"], reaction, once=feed.caught_up)],
         look_at=lambda runtime: Errands(runtime, Provider(settings)).look_at,
         beside_worker=lambda runtime: [feed.follow(runtime.memory, settings)],
+        follows=FOLLOWED,
     )
 
 

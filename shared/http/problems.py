@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from shared.database import AWAY
+from shared.database import AWAY, is_away
 from shared.errors import OperatorError, Refused
 from shared.handler import Contended, KeyReused, StaleVersion
 from shared.store import Unavailable
@@ -72,7 +72,7 @@ def _of(error: Exception) -> Problem:
                 str(error.detail),
                 dict(error.headers or {}),
             )
-    if isinstance(error, AWAY):
+    if is_away(error):
         return _unavailable()
     return Problem(500, "internal", "Something went wrong on our side; it has been logged.")
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from infra.local import postgres
 from infra.local.ports import is_open
 from infra.local.process import Process, recorded
 from infra.local.throwaway import settings_of, throwaway
@@ -31,7 +32,9 @@ def till() -> Iterator[Till]:
 
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["sleep", "600"]) as process:
+    """Of the same user as PostgreSQL, which takes no notice of other users' processes."""
+    user = postgres.NOBODY if os.geteuid() == 0 else None
+    with subprocess.Popen(["sleep", "600"], user=user) as process:
         yield process
         process.kill()
 

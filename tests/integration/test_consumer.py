@@ -173,6 +173,9 @@ class Gate(SchemaMemory):
         await self.opened.wait()
         return await self._memory.decode(value)
 
+    def type_of(self, value: bytes) -> str:
+        return self._memory.type_of(value)
+
 
 def paused(runtime: Runtime) -> tuple[Consumer, Gate]:
     """A second member of the runtime's consumer group, which pauses as soon as it has read something."""
@@ -205,6 +208,7 @@ async def fenced(caplog: pytest.LogCaptureFixture) -> bool:
 async def test_a_zombie_whose_partitions_went_to_another_writes_nothing(
     tallies: Tallies, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "shared.consumer")
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime)
@@ -367,7 +371,7 @@ POISON: dict[str, tuple[Spoil, str]] = {
     "cut off": (value(lambda v: v[:5]), "not a tests.tally.Added"),
     "trailing bytes": (value(lambda v: v + b"\0\0"), "2 bytes are left over"),
     "a tombstone": (value(lambda _: None), "no value"),
-    "no type": (header("ce_type", None), "ce_type"),
+    "no stream": (header("ce_subject", None), "ce_subject"),
     "no headers at all": (lambda record: record._replace(headers=()), "is missing"),
     "a version that is no number": (header("ce_streamversion", b"three"), "invalid literal"),
     "a version out of range": (header("ce_streamversion", b"99999999999"), "out of"),

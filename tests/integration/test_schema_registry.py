@@ -255,6 +255,7 @@ async def test_a_topic_of_all_times_is_read_by_todays_code_and_not_rewritten(old
         async with running(runtime.consumers[0].run()):
             await until(all_seen)
     assert [message.data for message in seen] == [Added(1), Added(20), Added(300)]
+    assert {message.type for message in seen} == {"Added"}
     assert [record.value for record in old_shop.records()] == stored
     assert [record.header("ce_type") for record in old_shop.records()] == ["Bumped", "Added", "Added"]
     assert old_shop.dead_letters() == []

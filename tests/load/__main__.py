@@ -19,9 +19,10 @@ ROOT = Path(__file__).parents[2]
 @click.command()
 @click.option("--users", default=20, show_default=True, type=click.IntRange(1, 2000))
 @click.option("--seconds", default=20, show_default=True, type=click.IntRange(1, 3600))
+@click.option("--patience", default=60.0, show_default=True, help="Seconds the last orders have to be decided.")
 @click.option("--here", is_flag=True, help="On the running shop of this home, not on one of its own.")
 @click.pass_context
-def load(context: click.Context, users: int, seconds: int, here: bool) -> None:
+def load(context: click.Context, users: int, seconds: int, patience: float, here: bool) -> None:
     """Exit code 1 when a request failed or the books do not balance."""
     report = Settings.load().home / "load" / "report.html"
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +33,8 @@ def load(context: click.Context, users: int, seconds: int, here: bool) -> None:
             asyncio.run(up(settings_of(environment)))
         shape = ["--users", str(users), "--spawn-rate", str(users), "--run-time", f"{seconds}s"]
         locust = [sys.executable, "-m", "locust", "-f", "tests/load/locustfile.py", "--headless", *shape]
-        ended = subprocess.run([*locust, "--only-summary", "--html", str(report)], cwd=ROOT, env=environment)
+        how = ["--only-summary", "--html", str(report), "--patience", str(patience)]
+        ended = subprocess.run([*locust, *how], cwd=ROOT, env=environment)
     click.echo(f"Report: {report}")
     context.exit(ended.returncode)
 

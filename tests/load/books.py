@@ -16,7 +16,6 @@ from shared.settings import HOST, Settings
 
 FLASH = "FLASH-"
 PIECES = 20
-PATIENCE_SECONDS = 60.0
 
 ledger_file = click.argument("ledger", type=click.Path(path_type=Path))
 
@@ -44,14 +43,15 @@ def open_(ledger: Path) -> None:
 
 @books.command()
 @ledger_file
+@click.option("--patience", default=60.0, show_default=True, help="Seconds the last orders have.")
 @click.pass_context
-def check(context: click.Context, ledger: Path) -> None:
+def check(context: click.Context, ledger: Path, patience: float) -> None:
     """Exit code 1 when they do not balance."""
     settings, kept = Settings.load(), read_from(ledger)
 
     async def settle() -> Audit:
         async with auditor(settings) as auditing:
-            return await auditing.settle(kept, PATIENCE_SECONDS)
+            return await auditing.settle(kept, patience)
 
     summary = summarize(kept, asyncio.run(settle()))
     show(summary)

@@ -64,6 +64,11 @@ class FlashSale(Buyer):
         self.buy({sku: 1}, "tok_ok")
 
 
+@events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
+def add_options(parser: Any) -> None:
+    parser.add_argument("--patience", type=float, default=60.0, help="Seconds the last orders have to be decided")
+
+
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def get_ready(environment: Any, **_: Any) -> None:
     if isinstance(environment.runner, MasterRunner | WorkerRunner):
@@ -84,7 +89,7 @@ def begin(environment: Any, **_: Any) -> None:
 @events.test_stop.add_listener  # type: ignore[untyped-decorator]
 def check_the_books(environment: Any, **_: Any) -> None:
     run.close()
-    if _books("check").returncode:
+    if _books("check", "--patience", str(environment.parsed_options.patience)).returncode:
         log.error("The books do not balance.")
         environment.process_exit_code = 1
 
@@ -100,7 +105,7 @@ def _open_the_books() -> None:
     Buyer.ledger = run.enter_context(continued(LEDGER))
 
 
-def _books(command: str) -> subprocess.CompletedProcess[bytes]:
+def _books(command: str, *options: str) -> subprocess.CompletedProcess[bytes]:
     """In a process of its own: what gevent patches, asyncio needs as it was."""
     root = Path(__file__).parents[2]
-    return subprocess.run([sys.executable, "-m", "tests.load.books", command, str(LEDGER)], cwd=root)
+    return subprocess.run([sys.executable, "-m", "tests.load.books", command, str(LEDGER), *options], cwd=root)

@@ -38,7 +38,7 @@ def signed(secret: str = SECRET, algorithm: str = "HS256", **changes: Any) -> st
         "aud": "till-roll",
         "sub": "ann",
         "roles": ["customer"],
-        "exp": int(time.time()) + 60,
+        "exp": int(time.time()) + 3600,
     } | changes
     return jwt.encode({name: c for name, c in claims.items() if c is not None}, secret, algorithm)
 
