@@ -11,15 +11,15 @@ from shared.database import open_pool
 from shared.deadletters import Death, Letter, letter_at, letters, topic_of
 from shared.migrations import migrate
 from shared.rehearsal import Rehearsal, rehearse
-from shared.service import Runtime, Service
+from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
 from shared.settling import (
     FailedAgain,
     How,
     NoConsumer,
     Settled,
+    beside,
     drop,
-    open_for_retry,
     original,
     retry,
     settled,
@@ -89,11 +89,16 @@ def _found(letter: Letter, how: Settled | None) -> Found:
 
 async def look_into(settings: Settings, place: Place) -> Shown:
     letter = await _letter(settings, place)
-    async with open_for_retry(services(settings)[place.service], settings) as runtime:
+    async with open_service(services(settings)[place.service], settings) as runtime:
         how = await settlement(runtime.pool, letter)
         payload, undecodable = await _payload(runtime, letter)
-        plan = None if how else await rehearse(runtime, letter)
+        plan = None if how else await _plan(runtime, letter)
     return Shown(_found(letter, how), letter, payload, undecodable, plan)
+
+
+async def _plan(runtime: Runtime, letter: Letter) -> Rehearsal:
+    async with beside(runtime):
+        return await rehearse(runtime, letter)
 
 
 async def _payload(runtime: Runtime, letter: Letter) -> tuple[Any, str]:
@@ -109,7 +114,7 @@ async def retry_these(settings: Settings, places: Sequence[Place], by: str) -> l
     for name, service in services(settings).items():
         wanted = [await _letter(settings, place) for place in places if place.service == name]
         if wanted:
-            async with open_for_retry(service, settings) as runtime:
+            async with open_service(service, settings) as runtime, beside(runtime):
                 done += [await _retried(runtime, letter, by) for letter in wanted]
     return done
 
@@ -118,7 +123,7 @@ async def retry_all(settings: Settings, by: str) -> list[Done]:
     done = []
     for name, service in services(settings).items():
         if await find(settings, [name], everything=False):
-            async with open_for_retry(service, settings) as runtime:
+            async with open_service(service, settings) as runtime, beside(runtime):
                 known = await settled(runtime.pool)
                 waiting = (letter async for letter in letters(settings, name) if letter.death not in known)
                 done += [await _retried(runtime, letter, by) async for letter in waiting]

@@ -15,8 +15,7 @@ from shared.database import Connection, Pool
 from shared.deadletters import Death, Letter, reason, record_at
 from shared.envelope import now
 from shared.errors import OperatorError
-from shared.schemas import Schemas
-from shared.service import Reaction, Runtime, Service, open_service
+from shared.service import Reaction, Runtime
 from shared.settings import Settings
 from shared.store import Conflict
 
@@ -76,18 +75,15 @@ async def _settle(connection: Connection, letter: Letter, how: How, why: str, by
 
 
 @asynccontextmanager
-async def open_for_retry(
-    service: Service, settings: Settings, schemas: Schemas | None = None
-) -> AsyncIterator[Runtime]:
-    """The service, and what its reactions wait for, but no consumer that reads on."""
-    async with open_service(service, settings, schemas) as runtime:
-        beside = [asyncio.create_task(work) for work in service.beside_worker(runtime)]
-        try:
-            yield runtime
-        finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+async def beside(runtime: Runtime) -> AsyncIterator[None]:
+    """What reactions may wait for runs for as long as the block; the consumers themselves do not."""
+    tasks = [asyncio.create_task(work) for work in runtime.service.beside_worker(runtime)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Prepared(NamedTuple):

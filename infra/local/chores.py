@@ -34,7 +34,7 @@ def chores(settings: Settings, started: Sequence[Server], drift: list[Drift]) ->
         await stock_if_bare(settings)
 
     wanted = []
-    if "kafka_bootstrap" in settings.model_fields_set or names.issuperset(brokers):
+    if shop.SHOP in names or names.issuperset(brokers):
         wanted.append(Chore(TOPICS, create_topics, brokers))
     if shop.SHOP in names:
         wanted.append(Chore(shop.SCHEMAS, register_schemas, (registry.NAME,)))

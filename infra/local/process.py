@@ -56,7 +56,7 @@ class Process:
         return f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
 
     def memory(self) -> int:
-        """Resident bytes of the process and all below it. Pages they share count for each: an upper bound."""
+        """Resident bytes of the process and all below it."""
         return sum(_resident(process) for process in self._family())
 
     async def stop(self, keep: bool = True) -> bool:
@@ -148,6 +148,10 @@ def _born(process: psutil.Process) -> float:
 
 
 def _resident(process: psutil.Process) -> int:
+    """Pages shared by several count in parts, where the system tells: PostgreSQL's processes share most of theirs."""
     with suppress(psutil.NoSuchProcess):
-        return int(process.memory_info().rss)
+        try:
+            return int(process.memory_full_info().pss)
+        except (AttributeError, psutil.AccessDenied):
+            return int(process.memory_info().rss)
     return 0

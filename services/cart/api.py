@@ -55,7 +55,7 @@ class Shipping(BaseModel):
 
 
 class Checkout(BaseModel):
-    payment_token: Annotated[str, Field(pattern=r"^tok_[a-z_]{1,60}$", examples=["tok_ok"])]
+    payment_token: Annotated[str, Field(pattern=r"^tok_[a-z0-9_]{1,60}$", examples=["tok_ok"])]
     shipping: Shipping
 
 

@@ -20,6 +20,8 @@ PATHS: dict[Kind, str] = {
     "void": "/voids",
     "refund": "/refunds",
 }
+AGAINST_ITS_RULES = (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY)
+"""A no with a reason is an answer. Any other error tells nothing about the payment."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
 BREAK_AFTER, BREAK_SECONDS = 10, 2.0
 
@@ -59,12 +61,11 @@ class Provider:
         except httpx.TransportError as error:
             self._breaker.note(worked=False)
             raise NoAnswer(repr(error)) from error
-        worked = answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR
-        self._breaker.note(worked)
-        if not worked or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        self._breaker.note(worked=answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR)
+        if answer.is_error and answer.status_code not in AGAINST_ITS_RULES:
             raise NoAnswer(f"{answer.status_code}: {answer.text}")
         said = answer.json()
-        if answer.is_error:  # against its rules: that is an answer too
+        if answer.is_error:
             return RecordProviderAnswer(operation.kind, "declined", "", said["detail"])
         return RecordProviderAnswer(operation.kind, said["outcome"], said["reference"], said["reason"])
 

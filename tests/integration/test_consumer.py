@@ -201,6 +201,13 @@ def leave(consumer: Consumer) -> None:
     consumer._kafka.unsubscribe()
 
 
+async def until_owner_of_all(consumer: Consumer) -> None:
+    async def owner() -> bool:
+        return bool(consumer._kafka and len(consumer._kafka.assignment()) == len(consumer._next) == 3)
+
+    await until(owner)
+
+
 async def fenced(caplog: pytest.LogCaptureFixture) -> bool:
     return any("fenced" in record.message for record in caplog.records)
 
@@ -215,6 +222,7 @@ async def test_a_zombie_whose_partitions_went_to_another_writes_nothing(
         zombie, gate = paused(runtime)
         async with running(zombie.run()):
             await asyncio.wait_for(gate.holding.wait(), 20)
+            await until_owner_of_all(zombie)
             held = dict(zombie._next)
             leave(zombie)
             async with running(runtime.consumers[0].run()):
@@ -235,7 +243,7 @@ async def test_partitions_that_were_taken_away_while_their_records_were_in_hand_
         zombie, gate = paused(runtime)
         async with running(zombie.run()):
             await asyncio.wait_for(gate.holding.wait(), 20)
-            assert len(zombie._next) == 3
+            await until_owner_of_all(zombie)
             async with running(runtime.consumers[0].run()):
                 await until(lambda: reached(runtime))
                 assert len(zombie._next) < 3, "nothing was taken from it"
@@ -256,11 +264,7 @@ async def test_a_zombie_who_got_its_partitions_back_does_not_apply_what_it_held_
             async with running(runtime.consumers[0].run()):
                 # Those that the other was given; the rest is the zombie's still.
                 await until(lambda: reached(runtime))
-
-            async def all_its_own_again() -> bool:
-                return bool(zombie._kafka and len(zombie._kafka.assignment()) == len(zombie._next) == 3)
-
-            await until(all_its_own_again)
+            await until_owner_of_all(zombie)
             gate.opened.set()
             await until_reached(runtime, len(expected))
         assert await effects(runtime) == expected

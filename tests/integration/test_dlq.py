@@ -12,7 +12,7 @@ from shared.deadletters import LIMIT, Letter, letter_at, letters
 from shared.errors import OperatorError
 from shared.rehearsal import rehearse
 from shared.service import Reaction, Runtime
-from shared.settling import FailedAgain, NoConsumer, drop, open_for_retry, retry, settled
+from shared.settling import FailedAgain, NoConsumer, beside, drop, retry, settled
 from shared.store import Conflict
 from tests.integration.kit import (
     Add,
@@ -399,6 +399,6 @@ async def test_what_a_reaction_waits_for_runs_beside_the_retry(tallies: Tallies)
 
     waiting = reacting(tallies, limit=100, once=wait)
     service = replace(waiting.service, beside_worker=lambda _: [get_ready()])
-    async with open_for_retry(service, tallies.settings, tallies.schemas) as runtime:
+    async with replace(waiting, service=service).opened() as runtime, beside(runtime):
         await asyncio.wait_for(retry(runtime, letter, OLGA), 20)
         assert len(await runtime.store.history("tally:copy-of-a")) == 1

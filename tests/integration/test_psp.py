@@ -18,7 +18,7 @@ import pytest
 
 from infra.local.ports import free_ports
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @contextmanager
