@@ -12,14 +12,17 @@ from shared.settings import Settings
 
 
 @click.command()
+@click.option("--create", is_flag=True, help="Create those that are missing. One that differs is left as it is.")
 @as_json
 @click.pass_context
-def topics(context: click.Context, as_json: bool) -> None:
-    """Compare the declared topics with the cluster's. Exit code 1 on a difference; nothing is altered."""
-    from shared.topics import compare, declared_topics
+def topics(context: click.Context, create: bool, as_json: bool) -> None:
+    """Compare the declared topics with the cluster's. Exit code 1 on a difference; nothing is ever altered."""
+    from shared.topics import compare, declared_topics, ensure
 
-    declared = declared_topics()
-    found = asyncio.run(compare(Settings.load(), declared))
+    declared, settings = declared_topics(), Settings.load()
+    if create:
+        asyncio.run(ensure(settings, declared))
+    found = asyncio.run(compare(settings, declared))
     if as_json:
         print_json({"ok": found.agrees, "declared": [asdict(topic) for topic in declared], **asdict(found)})
     else:

@@ -142,7 +142,7 @@ async def test_trouble_around_the_message_is_waited_out_and_leaves_neither_effec
     tallies: Tallies, trouble: Exception
 ) -> None:
     left_behind: list[tuple[Effects, int]] = []
-    failures = [trouble]
+    failures = [trouble] * 2  # were it taken for poison, the second would be the proof
 
     async def fail_once(connection: Connection, messages: Sequence[Incoming]) -> None:
         await note(connection, messages)

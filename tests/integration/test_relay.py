@@ -134,8 +134,7 @@ async def lock_holder(runtime: Runtime) -> int | None:
 
 
 async def test_only_one_relay_works_and_the_other_takes_over_when_it_stops(tallies: Tallies) -> None:
-    async with tallies.processes(2) as (here, there):
-        first = asyncio.create_task(here.relay.run())
+    async with tallies.processes(2) as (here, there), running(here.relay.run()) as [first]:
         await until(lambda: lock_holder(here))
         async with running(there.relay.run()):
             await handled(here, "tally:a", add(1))

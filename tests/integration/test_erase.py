@@ -1,0 +1,291 @@
+"""A person can be forgotten: name and address are nowhere in the clear, and unreadable once the key is deleted."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import confluent_kafka
+import httpx
+import pytest
+from pydantic import SecretStr
+from uuid_utils import uuid7
+
+from infra.letters import Place, retry_these
+from services.cart.api import order_of
+from services.cart.wiring import cart as cart_service
+from shared.database import Pool, open_pool
+from shared.deadletters import letters
+from shared.errors import OperatorError
+from shared.service import open_service
+from shared.settings import Settings
+from shared.vault import Vault, erase
+from tests.e2e.shop import Shop, new_sku, put_in, put_product, started
+from tests.integration.kit import read_topic
+from tests.integration.refusing import refusing
+from tests.till import Till, eventually
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Person:
+    customer_id: str
+    name: str
+    address: str
+    sealed: str
+    """Name and address as they are in the events."""
+    checkout: httpx.Response
+
+
+@pytest.fixture(scope="module")
+def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
+    with started(stack_environment) as shop:
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def ann(shop: Shop, stack: Settings) -> Person:
+    """She has been at the till. The order service failed on it first, so there is a dead letter about her as well."""
+    name, address = f"Wilhelmina Quartermaine-{uuid7().hex}", f"17 Nightingale Row, {uuid7().hex} Thistlewick"
+    with shop.staff("operator") as operator, shop.guest() as guest:
+        mug = put_product(operator, new_sku())
+        opened = guest.post("/v1/carts").json()
+        path = f"/v1/carts/{opened['cart_id']}"
+        put_in(guest, path, mug)
+        order_id = order_of(opened["cart_id"])
+        with refusing(shop, "order", f"order:{order_id}"):
+            shipping = {"method": "standard", "name": name, "address": address}
+            checkout = guest.post(
+                f"{path}/checkout",
+                json={"payment_token": "tok_ok", "shipping": shipping},
+                headers={"Idempotency-Key": "till"},
+            )
+            assert checkout.status_code == 202, checkout.text
+            letter = letter_about(stack, f"cart:{opened['cart_id']}")
+        [retried] = asyncio.run(retry_these(stack, [letter], "test"))
+        assert retried.is_as_asked("retried")
+        eventually(lambda: guest.get(f"/v1/orders/{order_id}").is_success, "the order is placed")
+    for service in ("cart", "order", "catalog"):
+        eventually(partial(is_published, shop, service), f"the outbox of {service} is empty")
+    return Person(opened["customer_id"], name, address, asyncio.run(recipient(stack, opened["cart_id"])), checkout)
+
+
+def is_published(shop: Shop, service: str) -> bool:
+    return not shop.fetch(service, "SELECT FROM outbox")
+
+
+def letter_about(settings: Settings, stream_id: str) -> Place:
+    async def find() -> list[Place]:
+        found = [one.id.split("/") async for one in letters(settings, "order") if one.header("ce_subject") == stream_id]
+        return [Place("order", int(partition), int(offset)) for _, partition, offset in found]
+
+    eventually(lambda: bool(asyncio.run(find())), "there is a dead letter")
+    return asyncio.run(find())[0]
+
+
+async def recipient(settings: Settings, cart_id: str) -> str:
+    """Of the checkout, as it is stored."""
+    async with open_service(cart_service(settings), settings) as runtime:
+        [event] = [e for e in await runtime.store.history(f"cart:{cart_id}") if e.type == "CartCheckedOut"]
+        return str((await runtime.memory.decode(event.value)).recipient)
+
+
+# Where anything can be found
+
+
+def where(shop: Shop, text: str) -> set[str]:
+    """Every table, topic and file that has it, as text or as bytes."""
+    return {*tables_with(shop, text), *topics_with(shop.settings, text.encode()), *files_with(shop, text.encode())}
+
+
+def tables_with(shop: Shop, text: str) -> Iterator[str]:
+    """Of all schemas; bytes are shown in hexadecimal."""
+    tables = shop.fetch(
+        "public",
+        "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+        " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')",
+    )
+    for (table,) in tables:
+        query = f"SELECT FROM {table} t WHERE strpos(t::text, $1) > 0 OR strpos(t::text, $2) > 0 LIMIT 1"
+        if shop.fetch("public", query, text, text.encode().hex()):
+            yield f"table {table}"
+
+
+def topics_with(settings: Settings, text: bytes) -> Iterator[str]:
+    admin = confluent_kafka.Consumer({"bootstrap.servers": settings.kafka_bootstrap, "group.id": "list"})
+    try:
+        topics = [topic for topic in admin.list_topics(timeout=10).topics if not topic.startswith("__")]
+    finally:
+        admin.close()
+    for topic in topics:
+        for record in read_topic(settings, topic):
+            parts = [record.key, record.value, *(value for _, value in record.headers)]
+            if any(text in (part or b"") for part in parts):
+                yield f"topic {topic}"
+
+
+def files_with(shop: Shop, text: bytes) -> Iterator[str]:
+    """The whole disk of the stack: write-ahead log, dead rows, segments, logs of processes."""
+    for path in Path(shop.environment["TILL_HOME"]).rglob("*"):
+        try:
+            if path.is_file() and path.stat().st_blocks and text in path.read_bytes():
+                yield "disk"
+        except OSError:
+            pass  # it went away meanwhile
+
+
+COPIES = {
+    *("table cart.events", 'table "order".events'),
+    *("topic cart.events", "topic order.events", "topic order.dlq"),
+    "disk",
+}
+
+
+def test_name_and_address_are_nowhere_in_the_clear_and_their_sealed_form_is_everywhere(shop: Shop, ann: Person) -> None:
+    assert where(shop, ann.sealed) >= COPIES, "this search would not find them"
+    assert where(shop, ann.name) == set()
+    assert where(shop, ann.address) == set()
+
+
+Work = Callable[[Vault, Pool], Awaitable[Result]]
+
+
+def with_vault(settings: Settings, work: "Work[Result]") -> Result:
+    async def run() -> Result:
+        async with await open_pool(settings, "cart", size=4) as pool:
+            return await work(Vault(pool, settings), pool)
+
+    return asyncio.run(run())
+
+
+def unsealed(settings: Settings, ann: Person) -> str | None:
+    return with_vault(settings, lambda vault, _: vault.unseal(ann.customer_id, ann.sealed))
+
+
+def digests(shop: Shop, customer_id: str) -> list[bytes]:
+    return [row[0] for row in shop.fetch("cart", "SELECT request FROM answers WHERE actor = $1", customer_id)]
+
+
+def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
+    shop: Shop, ann: Person, stack: Settings, stack_environment: dict[str, str]
+) -> None:
+    person = unsealed(stack, ann)
+    assert person
+    assert json.loads(person) == {"name": ann.name, "address": ann.address}
+    request = ann.checkout.request
+    guess = hashlib.sha256(f"POST {request.url.path}\n".encode() + request.content).digest()
+    assert digests(shop, ann.customer_id) == [guess], "a guess could not be confirmed: then this test is for nothing"
+
+    till = Till(stack_environment)
+    erased = till("erase", ann.customer_id)
+    assert erased.code == 0, erased.err
+    assert "order.events  OrderPlaced.recipient" in erased.out
+    assert unsealed(stack, ann) is None
+    assert digests(shop, ann.customer_id) == [b""]
+    assert where(shop, ann.sealed) >= COPIES, "the log itself is never changed"
+
+    again = till("erase", ann.customer_id, "--json")
+    assert again.code == 0
+    assert (again.document["erased"], again.document["checkouts"]) == (False, 1)
+
+    with shop.client() as client:
+        sent = {"Authorization": request.headers["Authorization"], "Idempotency-Key": "till"}
+        repeated = client.post(request.url.path, content=request.content, headers=sent)
+    assert repeated.status_code == 422, "what was answered has no second effect"
+    assert unsealed(stack, ann) is None
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Of a key that has been erased since."""
+
+    customer_id: str
+    sealed: str
+    wrapped_key: bytes
+
+    async def restore(self, pool: Pool, customer_id: str) -> None:
+        await pool.execute("INSERT INTO customer_keys VALUES ($1, $2)", customer_id, self.wrapped_key)
+
+
+@pytest.fixture
+def backup(shop: Shop, stack: Settings) -> Backup:
+    customer_id = str(uuid7())
+
+    async def make(vault: Vault, pool: Pool) -> Backup:
+        sealed = await vault.seal(customer_id, "Bob")
+        key = await pool.fetchval("SELECT wrapped_key FROM customer_keys WHERE customer_id = $1", customer_id)
+        assert await erase(pool, customer_id)
+        return Backup(customer_id, sealed, key)
+
+    return with_vault(stack, make)
+
+
+def test_a_backup_of_a_key_is_of_no_use_without_the_master_key(backup: Backup, stack: Settings) -> None:
+    async def restored(vault: Vault, pool: Pool) -> str | None:
+        await backup.restore(pool, backup.customer_id)
+        try:
+            return await vault.unseal(backup.customer_id, backup.sealed)
+        finally:
+            await erase(pool, backup.customer_id)
+
+    assert with_vault(stack, restored) == "Bob", "with it, it is: such backups have to end as well"
+    other = SecretStr(base64.b64encode(secrets.token_bytes(32)).decode())
+    with pytest.raises(OperatorError, match="TILL_MASTER_KEY is not the key"):
+        with_vault(stack.model_copy(update={"master_key": other}), restored)
+
+
+def test_a_key_is_of_no_use_for_another_customer(backup: Backup, stack: Settings) -> None:
+    async def borrowed(vault: Vault, pool: Pool) -> str | None:
+        await backup.restore(pool, "mallory")
+        try:
+            return await vault.unseal("mallory", backup.sealed)
+        finally:
+            await erase(pool, "mallory")
+
+    with pytest.raises(OperatorError):
+        with_vault(stack, borrowed)
+
+
+def test_who_comes_back_gets_a_new_key_and_the_past_stays_unreadable(backup: Backup, stack: Settings) -> None:
+    async def come_back(vault: Vault, _pool: Pool) -> tuple[str | None, str | None]:
+        sealed = await vault.seal(backup.customer_id, "Rob")
+        return await vault.unseal(backup.customer_id, sealed), await vault.unseal(backup.customer_id, backup.sealed)
+
+    assert with_vault(stack, come_back) == ("Rob", None)
+
+
+def test_many_who_seal_for_a_new_customer_at_once_use_one_key(shop: Shop, stack: Settings) -> None:
+    customer_id = str(uuid7())
+
+    async def seal_all(vault: Vault, _pool: Pool) -> list[str | None]:
+        sealed = await asyncio.gather(*(vault.seal(customer_id, str(n)) for n in range(20)))
+        return [await vault.unseal(customer_id, one) for one in sealed]
+
+    assert with_vault(stack, seal_all) == [str(n) for n in range(20)]
+
+
+@pytest.mark.parametrize("length", [0, 16, 31, 33])
+def test_a_master_key_of_another_size_is_refused(shop: Shop, stack: Settings, length: int) -> None:
+    key = SecretStr(base64.b64encode(bytes(length)).decode())
+    with pytest.raises(OperatorError, match="not 32 bytes"):
+        with_vault(stack.model_copy(update={"master_key": key}), lambda vault, _: vault.seal("bob", "Bob"))
+
+
+def test_a_customer_nobody_knows_is_told(shop: Shop, stack_environment: dict[str, str]) -> None:
+    ran = Till(stack_environment)("erase", str(uuid7()))
+    assert ran.code == 1
+    assert ran.err.startswith("error: There is no customer")
+
+
+def test_without_a_database_nothing_is_erased_and_it_says_so(stack_environment: dict[str, str]) -> None:
+    ran = Till(stack_environment)("erase", "ann", TILL_DATABASE_URL="postgresql://x@127.0.0.1:1/x")
+    assert ran.code == 1
+    assert "does not answer" in ran.err
+    assert "Traceback" not in ran.err
