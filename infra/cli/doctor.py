@@ -1,5 +1,6 @@
 """`till doctor` says what this machine has and lacks; `till install` gets what can be got."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -54,6 +55,11 @@ def install(as_json: bool) -> None:
     java = _java(settings)
     with _shown_progress() as progress:
         fetched = jars.install(settings, say=_say, progress=progress)
+    if fetched:
+        from infra.local.warmup import archive_classes
+
+        _say("Starting the servers once, so that they start faster from now on.")
+        asyncio.run(archive_classes(settings))
     if as_json:
         print_json({"java": asdict(java), "fetched": [artifact.coordinate for artifact in fetched]})
     elif fetched:

@@ -242,6 +242,18 @@ async def test_a_letter_at_the_offset_of_a_settled_one_is_another_when_the_topic
         assert await retry(runtime, found, OLGA) is None
 
 
+async def test_a_message_that_is_read_again_and_dies_again_is_another_letter(tallies: Tallies) -> None:
+    """As when a view is built anew: what was settled for the old one is missing in the new."""
+    [first] = await die(tallies, "tally:a")
+    async with tallies.following(note_but_choke).opened() as runtime:
+        await drop(runtime.pool, first, "it does not matter", OLGA)
+        await runtime.pool.execute("UPDATE offsets SET next_offset = 0")
+        await consumed(runtime, 1)
+        [_, second] = await all_letters(tallies)
+        assert first.death[:4] == second.death[:4]
+        assert second.death not in await settled(runtime.pool)
+
+
 async def test_a_message_too_large_for_its_letter_is_read_where_it_came_from(tallies: Tallies) -> None:
     async with mended(tallies).opened() as runtime:
         await handled(runtime, "tally:a", add(1))
