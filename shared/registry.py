@@ -193,7 +193,7 @@ async def push(registry: Registry, schemas: Schemas) -> dict[str, int]:
 
 async def _register(registry: Registry, schema: EventSchema) -> int:
     try:
-        return await registry.register(schema)
+        return await registry.lookup(schema) or await registry.register(schema)
     except SchemaRefused as refusal:
         reasons = await refusals(registry, schema)
         if not reasons:

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from infra.local.stop import down
 
@@ -32,7 +34,16 @@ def main() -> None:
         pass
     home = Path(sys.argv[1])
     asyncio.run(down(home))
+    _end_the_rest(home)
     shutil.rmtree(home, ignore_errors=True)
+
+
+def _end_the_rest(home: Path) -> None:
+    """What a test started by itself in this home: a process of the shop, say, that it meant to stop later."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get("TILL_HOME") == str(home):
+                process.kill()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Detached processes and their run files. A process is its pid and when it was born, never its pid alone."""
 
 import asyncio
+import atexit
 import os
 import signal
 import subprocess
@@ -23,6 +24,12 @@ GRACE_TO_KEEP = 45.0
 
 # Children of this very process have to be waited for, or they stay as zombies for as long as it lives.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@atexit.register
+def _take_note_of_the_dead() -> None:
+    for child in _children.values():
+        child.poll()
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ class VelocityFeed:
     async def _follow(self, memory: SchemaMemory, settings: Settings) -> None:
         # Read again from the start after an interruption: seeing an event twice makes no difference.
         kafka = AIOKafkaConsumer(*FOLLOWED, **client_options(settings), auto_offset_reset="earliest")
-        await kafka.start()
         try:
+            await kafka.start()
             ends = await kafka.end_offsets(kafka.assignment())
             while True:
                 for records in (await kafka.getmany(timeout_ms=200, max_records=5_000)).values():

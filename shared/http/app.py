@@ -35,6 +35,7 @@ def create_app(
     app.state.tokens = Tokens(settings)
     app.state.rate_limit = RateLimit(settings.rate_limit)
     app.state.statuses = statuses
+    app.state.digest_key = settings.master_key.get_secret_value().encode()
     problems.install(app)
     openapi.document(app, routers)
     metrics = Metrics(gather)

@@ -1,12 +1,17 @@
+"""One shop for all tests of a module. It is told to stop at the end, and leaves as it should."""
+
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.shop import Shop, started
+from tests.e2e.shop import Shop, new_sku, put_product, started
 
 
 @pytest.fixture(scope="module")
 def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
     with started(stack_environment) as shop:
         yield shop
+        with shop.staff("operator") as operator:
+            put_product(operator, new_sku())
         assert shop.stop() == 0, shop.log.read_text()
+        assert not shop.fetch("catalog", "SELECT FROM outbox"), "it left before what it had accepted was published"

@@ -583,11 +583,9 @@ def test_the_latest_of_each_product_is_in_its_topic_by_sku(
     }
 
 
-def test_told_to_stop_it_finishes_what_it_has_accepted_and_publishes_it(
-    stack_environment: dict[str, str], shop: Shop
-) -> None:
+def test_told_to_stop_it_finishes_what_it_has_accepted(stack_environment: dict[str, str], shop: Shop) -> None:
     """A request whose body is still on its way when the signal comes is answered; new ones are not accepted."""
-    with started(stack_environment) as leaving, leaving.staff("operator") as operator, leaving.guest() as ann:
+    with started(stack_environment, "api") as leaving, leaving.staff("operator") as operator, leaving.guest() as ann:
         mug = put_product(operator, new_sku())
         path = open_cart(ann)
         put_in(ann, path, mug)

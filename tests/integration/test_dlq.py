@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from sqlalchemy.schema import CreateTable
 
 from shared.consumer import Incoming
 from shared.database import Connection
@@ -27,6 +28,7 @@ from tests.integration.kit import (
     send,
     until,
 )
+from tests.integration.test_consumer import VIEW, TallyRow
 
 pytestmark = pytest.mark.anyio
 
@@ -348,16 +350,24 @@ async def test_a_rehearsal_tells_that_it_would_fail_again_and_why(tallies: Talli
         assert await effects(runtime) == []
 
 
-async def test_a_rehearsal_of_what_changes_nothing_any_more_is_empty(tallies: Tallies) -> None:
-    """As a view does with a message whose row has moved on."""
-    [letter] = await die(tallies, "tally:a")
+async def test_a_view_whose_row_has_moved_on_is_left_as_it_is(tallies: Tallies) -> None:
+    async def view_but_choke(connection: Connection, messages: Sequence[Incoming]) -> None:
+        if any(message.data.amount == POISON for message in messages):
+            raise RuntimeError(f"cannot apply {POISON}")
+        await VIEW.apply(connection, messages)
 
-    async def know_it_already(_connection: Connection, _messages: Sequence[Incoming]) -> None:
-        pass
-
-    async with tallies.following(know_it_already).opened() as runtime:
+    async with tallies.following(view_but_choke).opened() as runtime:
+        await runtime.pool.execute(str(CreateTable(TallyRow.__table__)))  # type: ignore[attr-defined]
+        await handled(runtime, "tally:a", add(POISON, 1))
+        await relayed(runtime)
+        await consumed(runtime, 2)
+    [letter] = await all_letters(tallies)
+    async with tallies.following(VIEW.apply).opened() as runtime:
         plan = await rehearse(runtime, letter)
         assert (plan.error, plan.events, plan.rows) == ("", [], {})
+        assert await retry(runtime, letter, OLGA) is None
+        rows = await runtime.pool.fetch("SELECT stream_id, total, version FROM tallies")
+        assert [tuple(row) for row in rows] == [("tally:a", 1, 2)]
 
 
 def reacting(tallies: Tallies, limit: int, once: Callable[[], Awaitable[None]] | None = None) -> Tallies:

@@ -116,6 +116,10 @@ def test_an_order_that_was_stuck_is_finished_by_a_retry(shop: Shop, dlq: Dlq, gu
     assert plan["error"] is None
     assert shop.fetch("payment", "SELECT FROM events WHERE stream_id = $1", stream_id) == [], "it only showed"
 
+    told = dlq("show", stuck.letter).out
+    assert f'  "payment_id": "{stuck.payment_id}"' in told
+    assert f"append AuthorizationRequested to {stream_id} as version 1" in told
+
     retried = dlq("retry", stuck.letter)
     assert (retried.code, retried.out) == (0, f"✓ {stuck.letter} retried\n")
     eventually(lambda: stuck.status() == "confirmed", "the order is confirmed")
