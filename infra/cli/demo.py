@@ -1,8 +1,11 @@
 """`till demo`: a few seconds in the life of the running shop, told from its events."""
 
 import asyncio
+import shutil
+import sys
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 SHOPPERS, FRAUD = 12, 0.1
 COLOURS = {"cart": "cyan", "order": "magenta", "catalog": "yellow", "payment": "green"}
-UNTOLD = {"at", "order_id", "customer_id", "payment_id", "active_at"}
+UNTOLD = {"at", "cart_id", "order_id", "customer_id", "payment_id"}
 
 
 @click.command()
@@ -78,7 +81,7 @@ def _tell(settings: Settings, summary: "Summary", sample: "Order | None", timeli
     show_books(summary)
     out.print(Text("\nThe shop is up. To go on:\n", "bold"))
     for command, about in _next(settings, sample):
-        out.print(Text(f"  {command}", "cyan"), Text(f"    {about}", "dim"), sep="\n")
+        out.print(Text(f"  {command}", "cyan"), Text(f"    {about}", "dim"), sep="\n", soft_wrap=True)
 
 
 def _as_table(timeline: list[dict[str, Any]]) -> Table:
@@ -104,16 +107,22 @@ def _told(data: dict[str, Any]) -> Iterator[str]:
 
 
 def _next(settings: Settings, sample: "Order | None") -> Iterator[tuple[str, str]]:
-    shop = f"http://{HOST}:{settings.shop_port}"
-    yield f"open {shop}/docs", "the API, to try by hand"
+    shop, till = f"http://{HOST}:{settings.shop_port}", _till()
+    yield f"{shop}/docs", "the API, to try by hand"
     if sample:
-        token = f"$(till token --subject {sample.customer_id})"
-        yield (
-            f'curl -H "Authorization: Bearer {token}" {shop}/v1/orders/{sample.order_id}',
-            "that order, as its customer",
-        )
-        support = '-X POST -H "Authorization: Bearer $(till token --role support)"'
-        yield f"curl {support} {shop}/v1/orders/{sample.order_id}/cancel", "cancel it as support: the money goes back"
+        order = f"{shop}/v1/orders/{sample.order_id}"
+        customer = f'-H "Authorization: Bearer $({till} token --subject {sample.customer_id})"'
+        support = f'-H "Authorization: Bearer $({till} token --role support)"'
+        yield f"curl {customer} {order}", "that order, as its customer"
+        yield f"curl -X POST {support} {order}/cancel", "cancel it as support: the money goes back"
     yield f"curl {settings.psp_url}/ledger", "the provider's own ledger"
-    yield "till simulate --shoppers 30 --seconds 20 --fraud 0.2", "more shoppers, and worse ones"
-    yield "till status", "what runs, and how far the facts have flowed"
+    yield f"{till} simulate --shoppers 30 --seconds 20 --fraud 0.2", "more shoppers, and worse ones"
+    yield f"{till} status", "what runs, and how far the facts have flowed"
+
+
+def _till() -> str:
+    """As it can be called from here: by its name only where that is found."""
+    here = Path(sys.executable).with_name("till")
+    if shutil.which("till") or not here.exists():
+        return "till"
+    return str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here)

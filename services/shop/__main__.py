@@ -9,7 +9,7 @@ from shared.process import main
 
 main(
     "Till Roll: the shop",
-    lambda settings: [CATALOG, cart(settings), order(settings), payment(settings)],
+    lambda settings: [cart(settings), CATALOG, order(settings), payment(settings)],
     port=lambda settings: settings.shop_port,
     routers=lambda settings, runtimes: [sessions.router(settings), timeline.router(runtimes)],
 )

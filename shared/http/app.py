@@ -42,7 +42,8 @@ def create_app(
     app.add_middleware(BodyLimit, limit=settings.body_limit)
     app.add_middleware(Counted, metrics=metrics)
     for router in routers:
-        app.include_router(router)
+        # As they are: an included router is looked through by FastAPI in layers, for each request anew.
+        app.router.routes.extend(router.routes)
 
     @app.get("/healthz", tags=["process"], summary="Is the process alive?")
     async def healthz() -> dict[str, str]:
@@ -75,10 +76,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        too_large = Problem(413, "body-too-large", f"The body may have at most {self._limit} bytes.")
         for name, value in scope["headers"]:
-            if name == b"content-length" and (not value.isdigit() or int(value) > self._limit):
-                await too_large.response()(scope, receive, send)
+            if name == b"content-length":  # the server hands on no more than was declared
+                if value.isdigit() and int(value) <= self._limit:
+                    await self._app(scope, receive, send)
+                else:
+                    await self._too_large().response()(scope, receive, send)
                 return
         received = 0
 
@@ -87,7 +90,10 @@ class BodyLimit:
             message = await receive()
             received += len(message.get("body", b""))
             if received > self._limit:
-                raise too_large
+                raise self._too_large()
             return message
 
         await self._app(scope, limited, send)
+
+    def _too_large(self) -> Problem:
+        return Problem(413, "body-too-large", f"The body may have at most {self._limit} bytes.")

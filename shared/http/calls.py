@@ -27,6 +27,18 @@ ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 CORRELATION = re.compile(r"[\x21-\x7e]{1,64}")
 POLL_SECONDS = 0.005
+READ = {
+    name.encode(): name
+    for name in (
+        "authorization",
+        "idempotency-key",
+        "if-match",
+        "if-none-match",
+        "min-position",
+        "traceparent",
+        "x-correlation-id",
+    )
+}
 
 Render = Callable[[Handled[Any, Any]], Any]
 
@@ -158,8 +170,8 @@ async def _read(request: Request) -> Read:
 
 
 def _headers_of(request: Request) -> dict[str, str]:
-    """A plain dict: Starlette's looks through all headers for each that is asked for."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
+    """A plain dict of those we read: Starlette's looks through all headers for each that is asked for."""
+    return {READ[name]: value.decode("latin-1") for name, value in request.scope["headers"] if name in READ}
 
 
 def _key(header: str | None) -> str | None:

@@ -5,7 +5,7 @@ storing the event (see docs/adr/0006). Our endpoints need little of it: path par
 dependency that reads the request. An endpoint that needs more is left to FastAPI.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -14,31 +14,35 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class LeanRoute(APIRoute):
     """For endpoints that return a Response. Use as `APIRouter(route_class=LeanRoute)`."""
 
-    def get_route_handler(self) -> Handler:
-        plan = _plan(self.endpoint, set(self.param_convertors))
-        if plan is None:
-            return super().get_route_handler()
-        path, body, dependencies = plan
-        endpoint: Callable[..., Awaitable[Response]] = self.endpoint
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if plan := _plan(endpoint, set(self.param_convertors)):
+            # Exceptions are turned into answers around all routes; FastAPI would do it around each once more.
+            self.app = _run(endpoint, *plan)
 
-        async def handle(request: Request) -> Response:
-            values: dict[str, Any] = {}
-            for name, dependency in dependencies:
-                values[name] = await dependency(request)
-            for name, adapter in path:
-                values[name] = _validated("path", name, adapter.validate_python, request.path_params[name])
-            for name, adapter in body:
-                values[name] = _validated("body", None, adapter.validate_json, await request.body())
-            return await endpoint(**values)
 
-        return handle
+def _run(
+    endpoint: Callable[..., Awaitable[Response]], path: "Adapters", body: "Adapters", dependencies: "Dependencies"
+) -> ASGIApp:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        values: dict[str, Any] = {}
+        for name, dependency in dependencies:
+            values[name] = await dependency(request)
+        for name, adapter in path:
+            values[name] = _validated("path", name, adapter.validate_python, request.path_params[name])
+        for name, adapter in body:
+            values[name] = _validated("body", None, adapter.validate_json, await request.body())
+        response = await endpoint(**values)
+        await response(scope, receive, send)
+
+    return app
 
 
 Adapters = list[tuple[str, TypeAdapter[Any]]]

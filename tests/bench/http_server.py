@@ -18,7 +18,7 @@ async def noop() -> dict[str, str]:
 if __name__ == "__main__":
     main(
         "The shop and nothing",
-        lambda settings: [CATALOG, cart(settings)],
+        lambda settings: [cart(settings), CATALOG],
         port=lambda settings: settings.shop_port,
         routers=lambda settings, _: [sessions.router(settings), nothing],
     )

@@ -164,7 +164,8 @@ def test_after_a_death_at_this_place_nothing_is_lost_nothing_twice_and_nothing_o
         settled(shop)
 
         duplicates = sum(check_topic(shop, stream_id) for stream_id in story.streams)
-        assert (duplicates > 0) == (point == "sent, not deleted"), f"{duplicates} duplicates"
+        if point != "handled, not committed":  # there the relay may have been killed anywhere
+            assert (duplicates > 0) == (point == "sent, not deleted"), f"{duplicates} duplicates"
         check_views(shop, story, cents=1290 if point == "handled, not committed" else 1190)
         with shop.client(story.ann) as ann:
             [line] = ann.get(story.cart).json()["lines"]

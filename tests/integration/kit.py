@@ -153,16 +153,24 @@ async def create_topics(settings: Settings, partitions: dict[str, int]) -> None:
             if code:
                 raise for_code(code)(message)
 
-        async def led() -> bool:
-            """Created is not yet usable: each partition needs its leader."""
-            described = await admin.describe_topics(list(partitions))
-            return all(
-                len(topic["partitions"]) == partitions[topic["topic"]]
-                and all(partition["leader"] >= 0 for partition in topic["partitions"])
-                for topic in described
-            )
+    async def usable() -> bool:
+        return await asyncio.to_thread(_has_leaders, settings, partitions)
 
-        await until(led)
+    await until(usable)
+
+
+def _has_leaders(settings: Settings, partitions: dict[str, int]) -> bool:
+    """Created is not yet usable: each partition needs a leader, and that leader has to know it."""
+    client = confluent_kafka.Consumer({"bootstrap.servers": settings.kafka_bootstrap, "group.id": "leaders"})
+    try:
+        for topic, count in partitions.items():
+            for partition in range(count):
+                client.get_watermark_offsets(confluent_kafka.TopicPartition(topic, partition), timeout=2)
+    except confluent_kafka.KafkaException:
+        return False
+    finally:
+        client.close()
+    return True
 
 
 async def delete_topics(settings: Settings, names: Sequence[str]) -> None:
