@@ -46,5 +46,6 @@ def configure(settings: Settings) -> None:
     )
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
     # They report each reconnect at length; our own loops say it once.
-    for noisy in ("aiokafka", "httpx", "alembic"):
+    for noisy in ("httpx", "alembic"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

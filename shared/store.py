@@ -113,6 +113,8 @@ class EventStore:
 
     async def _commit_next(self, connection: Connection) -> None:
         await self._wake.wait()
+        if connection.is_closed():  # while nobody wrote: what waits now shall not pay for it
+            return
         self._wake.clear()
         while group := self._waiting[: self._group_size]:
             errors = await self._commit_group(connection, group)

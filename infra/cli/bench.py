@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+import uvloop
 
 from infra.cli.console import as_json, err
 from shared.errors import OperatorError
@@ -66,7 +67,7 @@ def _run(names: list[str], as_json: bool) -> bool:
 
 def _measure(name: str, settings: Settings) -> list[Any]:
     err.print(f"Measuring {name}: {ABOUT[name]}", style="dim")
-    figures: list[Any] = asyncio.run(_module(name).run(settings))
+    figures: list[Any] = uvloop.run(_module(name).run(settings))
     return figures
 
 

@@ -29,6 +29,7 @@ from shared.vault import Vault
 
 STATUSES = {
     "cart-unknown": 404,
+    "version-unknown": 404,
     "line-unknown": 404,
     "product-unknown": 404,
     "quantity-out-of-range": 422,

@@ -25,7 +25,7 @@ from shared.money import Money
 from shared.service import Runtime
 from shared.timetravel import AsOf, as_of
 
-STATUSES = {"order-unknown": 404}
+STATUSES = {"order-unknown": 404, "version-unknown": 404}
 STATUS = {
     Placed: "placed",
     Reserved: "reserved",

@@ -55,7 +55,8 @@ async def run(settings: Settings) -> list[Figure]:
 @contextmanager
 def _process(settings: Settings, module: str, part: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", module, part, "--port", str(port)]
-    environment = os.environ | settings.environment() | {"TILL_LOG_LEVEL": "ERROR"}
+    quiet_and_patient = {"TILL_LOG_LEVEL": "ERROR", "TILL_MIN_POSITION_TIMEOUT": "60"}
+    environment = os.environ | settings.environment() | quiet_and_patient
     process = subprocess.Popen(command, env=environment)
     try:
         yield process
@@ -78,7 +79,7 @@ async def _ready(base: str, process: subprocess.Popen[bytes]) -> None:
 
 async def _shoppers(settings: Settings, base: str) -> list[str]:
     operator = Tokens(settings).mint("bench", ["operator"], 3600)
-    async with httpx.AsyncClient(base_url=base, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=base, timeout=70) as http:
         product = {"name": "Bench", "price": {"amount": 100, "currency": "EUR"}, "stock": 1}
         listed = await http.put(f"/v1/products/{SKU}", json=product, headers={"Authorization": f"Bearer {operator}"})
         listed.raise_for_status()
