@@ -64,7 +64,8 @@ def from_millis(unix_ms: int) -> datetime:
 
 
 def rfc3339(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    utc = time if time.tzinfo is UTC else time.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def cloud_event_headers(event: Recorded, source: str) -> Headers:

@@ -1,7 +1,10 @@
 """The shop with one more route, which does nothing: the reference of `till bench http`."""
 
+from uuid import UUID
+
 from fastapi import APIRouter
 
+from services.cart.api import NewItem
 from services.cart.wiring import cart
 from services.catalog.wiring import CATALOG
 from services.shop import sessions
@@ -12,6 +15,13 @@ nothing = APIRouter()
 
 @nothing.post("/noop")
 async def noop() -> dict[str, str]:
+    """Takes nothing, not even the body that is sent."""
+    return {}
+
+
+@nothing.post("/noop/{cart_id}/items")
+async def noop_items(cart_id: UUID, item: NewItem) -> dict[str, str]:
+    """Takes what `POST items` takes, the FastAPI way, and does nothing with it."""
     return {}
 
 
