@@ -1,4 +1,4 @@
-"""Processes of the shop for a bench, and how busy they and the servers below them are."""
+"""Processes of the shop for a bench, and what they and the servers below them cost."""
 
 import os
 import subprocess
@@ -20,14 +20,14 @@ Parts = Mapping[str, str]
 
 
 class Busy:
-    """Seconds of CPU that each process has used since."""
+    """How much CPU each process has used since. Unlike a rate, that is the same beside other work."""
 
     def __init__(self, processes: Mapping[str, psutil.Process]) -> None:
         self._processes = processes
         self._before = self._used()
 
-    def cores(self, seconds: float) -> dict[str, float]:
-        return {name: (used - self._before[name]) / seconds for name, used in self._used().items()}
+    def seconds(self) -> dict[str, float]:
+        return {name: used - self._before[name] for name, used in self._used().items()}
 
     def _used(self) -> dict[str, float]:
         return {name: _cpu(process) for name, process in self._processes.items()}

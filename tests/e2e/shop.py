@@ -181,11 +181,16 @@ def put_product(operator: httpx.Client, sku: str, cents: int = 1190, currency: s
 
 
 def put_in(guest: httpx.Client, cart: str, product: Product, quantity: int = 1) -> httpx.Response:
-    answer = guest.post(
-        f"{cart}/items",
-        json={"sku": product.sku, "quantity": quantity},
-        headers={"Min-Position": product.position},
-    )
+    def reached() -> httpx.Response | None:
+        answer = guest.post(
+            f"{cart}/items",
+            json={"sku": product.sku, "quantity": quantity},
+            headers={"Min-Position": product.position},
+        )
+        return None if answer.status_code == 504 else answer
+
+    # A shop that was killed before this one holds its partitions until its session ends.
+    answer: httpx.Response = eventually(reached, "the cart knows the product", 30)
     assert answer.status_code == 200, answer.text
     return answer
 
