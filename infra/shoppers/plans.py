@@ -23,7 +23,7 @@ from infra.shoppers.steps import (
 )
 
 TOKENS = {"tok_ok": 88, "tok_declined": 4, "tok_insufficient_funds": 4, "tok_flaky": 3, "tok_timeout": 1}
-BROWSES_ONLY, ABANDONS, CHANGES_MIND, CLICKS_TWICE, CANCELS, INSISTS = 0.25, 0.25, 0.3, 0.08, 0.12, 0.5
+BROWSES_ONLY, ABANDONS, CHANGES_MIND, CLICKS_TWICE, CANCELS, TOO_LATE = 0.25, 0.25, 0.3, 0.08, 0.12, 0.5
 THINKS_SECONDS = 0.25
 
 
@@ -45,7 +45,9 @@ def honest(chance: Random, products: Sequence[Product]) -> Visit:
     clicks = 2 if chance.random() < CLICKS_TWICE else 1
     buying = CheckOut(chance.choices(list(TOKENS), list(TOKENS.values()))[0], clicks)
     if chance.random() < CANCELS:
-        return _visit("cancel", chance, [*looking, *filling, buying], Cancel(chance.random() < INSISTS))
+        late = [Await("approve"), Cancel(insist=True)]  # only support can do that
+        regretting = late if chance.random() < TOO_LATE else [Cancel(insist=False)]
+        return _visit("cancel", chance, [*looking, *filling, buying], *regretting)
     return _visit("buy", chance, [*looking, *filling, buying], Await("approve"))
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 from infra.shoppers.fraud import LARGE, card_testing, large_basket, many_accounts
 from infra.shoppers.plans import visits
-from infra.shoppers.steps import Add, Arrive, CheckOut, OpenCart, Pause, Product, Visit
+from infra.shoppers.steps import Add, Arrive, Await, Cancel, CheckOut, OpenCart, Pause, Product, Visit
 
 PRODUCTS = [Product(f"SKU-{number}", 100 + 700 * number, 10 + number) for number in range(40)]
 
@@ -30,6 +30,9 @@ def test_shoppers_do_all_that_people_do() -> None:
     kinds = Counter(visit.kind for visit in paid)
     assert kinds.keys() == {"browse", "abandon", "buy", "cancel"}
     assert kinds["buy"] > len(paid) / 4
+    cancelling = [visit.steps[-2:] for visit in paid if visit.kind == "cancel"]
+    assert any(Cancel(insist=False) == last and isinstance(before, CheckOut) for before, last in cancelling)
+    assert any(Cancel(insist=True) == last and isinstance(before, Await) for before, last in cancelling)
     used = Counter(token for visit in paid for token in tokens(visit))
     assert used.keys() == {"tok_ok", "tok_declined", "tok_insufficient_funds", "tok_flaky", "tok_timeout"}
     assert used["tok_ok"] > 0.8 * used.total()
