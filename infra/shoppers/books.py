@@ -24,6 +24,8 @@ class Order:
     lines: Mapping[str, int]
     total: Money
     payment_id: str
+    was_confirmed: bool = False
+    """Before it was cancelled: its pieces are sold, and stay so until somebody counts them in again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def _stock(ledger: Ledger, evidence: Evidence) -> Iterator[Violation]:
     """What is on no shelf any more is sold, or held for an order."""
     gone: Counter[str] = Counter()
     for order in evidence.orders:
-        if order.status in HOLDS_STOCK:
+        if order.status in HOLDS_STOCK or order.was_confirmed:
             gone.update(order.lines)
     for sku, before in ledger.opening.shelves.items():
         after = evidence.shelves.get(sku, 0)
