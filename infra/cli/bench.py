@@ -13,12 +13,12 @@ from shared.settings import Settings
 
 ABOUT = {
     "up": "Start and stop of the local stack, and its memory.",
+    "order": "Whole orders, from checkout to money taken: latency, rate and the books afterwards.",
     "append": "Appends to the event store.",
     "commands": "Commands handled: load, fold, decide, append.",
     "replay": "Streams replayed.",
     "relay": "The outbox relayed to Kafka: throughput and latency.",
     "http": "Requests answered by the shop API.",
-    "order": "Whole orders, from checkout to money taken: latency, rate and the books afterwards.",
     "growth": "Appends and memory as the store grows to 5 million events (takes minutes).",
 }
 # Measures stacks of its own; the others share one that is started for them.

@@ -26,7 +26,7 @@ async def opened(settings: Settings, books: Auditor) -> Ledger:
     """A ledger of a shop with enough on its shelves, where carts know of it."""
     operator = {"Authorization": f"Bearer {Tokens(settings).mint('bench', ['operator'], 3600)}"}
     product = {"name": "Bench", "price": {"amount": 1000, "currency": "EUR"}, "stock": 1_000_000}
-    async with httpx.AsyncClient(base_url=f"http://{HOST}:{settings.shop_port}", headers=operator, timeout=90) as shop:
+    async with httpx.AsyncClient(base_url=f"http://{HOST}:{settings.shop_port}", headers=operator, timeout=30) as shop:
         cart = (await shop.post("/v1/carts")).headers["Location"]
         for n in range(PRODUCTS):
             listed = (await shop.put(f"/v1/products/{sku(n)}", json=product)).raise_for_status()

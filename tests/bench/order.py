@@ -1,6 +1,7 @@
 """Whole orders: cart, order, stock, payment and provider, through Kafka. Alone for their latency, many for their rate.
 
 What they leave behind is checked as a simulation is: the figures of a shop that loses an order are worth nothing.
+It has to run before the benches that fill the topics with what is no order's.
 """
 
 import asyncio
@@ -21,8 +22,6 @@ from tests.bench.processes import Busy, Parts, started
 from tests.bench.thin import connected
 
 PROVIDER_MS = "20"
-PATIENCE = "60"
-"""Seconds: what benches before this one have left in the outbox goes out first."""
 MOST_MS = 250
 WARMUP, ROUNDS, ALONE, MANY = 20, 3, 100, 600
 BUYERS = 16
@@ -67,7 +66,7 @@ def _costs(how: str, measured: Measured) -> Iterator[Figure]:
 
 async def _measure(settings: Settings, parts: Parts, rounds: int) -> Measured:
     """Latencies in rounds: of their percentiles the median counts, for a neighbour's noise is not ours."""
-    with started(settings, parts, TILL_PSP_LATENCY_MS=PROVIDER_MS, TILL_MIN_POSITION_TIMEOUT=PATIENCE) as processes:
+    with started(settings, parts, TILL_PSP_LATENCY_MS=PROVIDER_MS) as processes:
         async with auditor(settings) as books:
             ledger = await opened(settings, books)
             await _alone(settings, ledger, WARMUP)
