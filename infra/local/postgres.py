@@ -33,6 +33,7 @@ CONFIG = {
     "timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
     "log_checkpoints": "off",
+    "log_min_error_statement": "fatal",  # a lost race for a version is an answer here; it need not print its SQL
 }
 
 # PostgreSQL refuses to run as root. `nobody` may not look into a root's home, a private temporary folder or
@@ -134,17 +135,22 @@ def _right_to_read() -> str:
 
 
 def _remove_foreign_lock(data: Path) -> None:
-    """After a crash the pid in PostgreSQL's lock file may be a stranger's by now; it would wait for it."""
+    """After a crash the pid in PostgreSQL's lock file may be a stranger's, or a dead process's that nobody has
+    collected yet; PostgreSQL would wait for either. One that lives in the folder keeps the lock."""
     lock = data / "postmaster.pid"
-    if not lock.exists():
-        return
-    try:
-        holder = psutil.Process(int(lock.read_text().split()[0]))
-        ours = holder.name() == "postgres" and Path(holder.cwd()) == data
-    except (psutil.Error, ValueError, IndexError):
-        return  # gone, or not to be looked into: PostgreSQL itself decides
-    if not ours:
+    if lock.exists() and not any(_lives_in(data, process) for process in psutil.process_iter(["name"])):
         lock.unlink()
+
+
+def _lives_in(data: Path, process: psutil.Process) -> bool:
+    if process.info["name"] != "postgres":
+        return False
+    try:
+        return Path(process.cwd()) == data
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+    except psutil.AccessDenied:
+        return True  # somebody else's: PostgreSQL itself decides
 
 
 def _binaries() -> Path:

@@ -160,6 +160,24 @@ def test_stale_files_neither_block_a_start_nor_harm_a_stranger(till: Till, stran
     assert stranger.poll() is None
 
 
+def test_a_dead_server_that_nobody_has_collected_does_not_block_a_start(till: Till) -> None:
+    assert till("up", "--only", "postgres").code == 0
+    [process] = recorded(till.home)
+    for member in family(process):
+        member.kill()
+    eventually(lambda: not process.is_alive(), "it is dead")
+    # As in a container whose first process collects no orphans: the pid belongs to a zombie of PostgreSQL's user.
+    namesake = ["sh", "-c", "printf postgres > /proc/self/comm"]
+    with subprocess.Popen(namesake, user=postgres.NOBODY if os.geteuid() == 0 else None) as uncollected:
+        eventually(lambda: not is_there(psutil.Process(uncollected.pid)), "it is a zombie")
+        lock = till.home / "postgres" / "postmaster.pid"
+        lock.write_text(lock.read_text().replace(str(process.pid), str(uncollected.pid), 1))
+
+        started = till("up", "--only", "postgres")
+
+    assert started.code == 0, started.err
+
+
 def test_an_interrupted_start_leaves_nothing_running(till: Till) -> None:
     with till.begin("up", "--servers-only") as starting:
         eventually((till.home / "run" / "kafka.json").exists, "Kafka is starting")

@@ -145,7 +145,7 @@ def test_the_shop_owns_its_database_but_not_the_server(stack: Settings) -> None:
 
 
 def test_logs_are_shown_by_name(running: Till) -> None:
-    assert "database system is ready" in running("logs", "postgres", "-n", "10000").out
+    assert "database system is ready" in running("logs", "postgres", "-n", "1000000").out
     assert len(running("logs", "kafka", "-n", "3").out.splitlines()) == 3
     assert {line.split()[0] for line in running("logs", "-n", "1").out.splitlines()} == {
         "kafka",
