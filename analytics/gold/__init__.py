@@ -1,0 +1,1 @@
+"""The gold tables, each a function of silver."""
