@@ -1,6 +1,7 @@
 """`till bench`: figures beside their references. A bench is a module of tests/bench with `run(settings)`."""
 
 import asyncio
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -52,17 +53,26 @@ def bench(context: click.Context, as_json: bool) -> None:
 
 
 def _run(names: list[str], as_json: bool) -> bool:
+    """For people, each as soon as it is measured; for machines, one document at the end."""
     show = _module("figures").show
-    figures = [figure for name in names if name in WITHOUT_STACK for figure in _measure(name, Settings.load())]
+    if as_json:
+        return bool(show([figure for figures in _measured(names) for figure in figures], as_json))
+    held = [show(figures, as_json) for figures in _measured(names)]
+    return all(held)
+
+
+def _measured(names: list[str]) -> Iterator[list[Any]]:
+    for name in names:
+        if name in WITHOUT_STACK:
+            yield _measure(name, Settings.load())
     if on_a_stack := [name for name in names if name not in WITHOUT_STACK]:
         from infra.local.stack import up
         from infra.local.throwaway import settings_of, throwaway
 
         with throwaway() as environment:
             running = asyncio.run(up(settings_of(environment), servers_only=True)).settings
-            figures += [figure for name in on_a_stack for figure in _measure(name, running)]
-    holds: bool = show(figures, as_json)
-    return holds
+            for name in on_a_stack:
+                yield _measure(name, running)
 
 
 def _measure(name: str, settings: Settings) -> list[Any]:

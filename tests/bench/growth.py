@@ -30,7 +30,6 @@ async def run(settings: Settings) -> list[Figure]:
             await pool.execute("TRUNCATE events, outbox")
             await pool.execute(FILL, size, timeout=900)
             await pool.execute("VACUUM ANALYZE events", timeout=900)
-            await pool.execute("CHECKPOINT", timeout=900)
 
     async with (
         await open_pool(settings, "bench_small") as small_pool,
