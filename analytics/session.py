@@ -1,10 +1,14 @@
 """The Spark session of the lake: the locked jars on its class path, and settings for a machine of a few cores."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from shared.settings import HOST, Settings
 
 CONFIG = {
     "spark.master": "local[*]",
@@ -14,6 +18,20 @@ CONFIG = {
     "spark.sql.session.timeZone": "UTC",
     "spark.pyspark.python": sys.executable,
 }
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # The state of a table is a Spark job over this many partitions; 50, the default, makes an append take four times
+    # as long on two cores.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "100",
+    # Readers without Spark (delta-rs, DuckDB) know neither.
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+    "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
+    # A header may be there twice: the last one counts, as in Python's dict.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.scheduler.mode": "FAIR",
+}
 
 
 def spark_session(name: str, jars: Iterable[Path], config: Mapping[str, str] | None = None) -> SparkSession:
@@ -22,3 +40,25 @@ def spark_session(name: str, jars: Iterable[Path], config: Mapping[str, str] | N
     for key, value in {**CONFIG, **(config or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def lake_session(settings: Settings, jars: Iterable[Path]) -> SparkSession:
+    """Ready for Kafka, Avro and Delta. Where it runs is a matter of settings; the code is the same."""
+    jars = list(jars)
+    ours = files("analytics")
+    config = DELTA | {
+        "spark.master": settings.spark_master,
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}",
+        "spark.scheduler.allocation.file": f"file:{ours / 'pools.xml'}",
+    }
+    if settings.spark_master.startswith("local"):
+        config |= {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}  # nobody else has to reach it
+    else:
+        config["spark.jars"] = ",".join(map(str, jars))  # executors elsewhere fetch them from the driver
+    return spark_session("till lake", jars, config | _given(settings))
+
+
+def _given(settings: Settings) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in shlex.split(settings.spark_config))
+    return {key: value for key, _, value in pairs}

@@ -1,8 +1,8 @@
 """Events to bytes and back: Avro in the Confluent wire format (byte 0, schema id, body)."""
 
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from io import BytesIO
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -140,29 +140,38 @@ def _compiled(event_type: type, expression: Expression) -> Convert:
 
 
 def _put_together(hint: Any, it: str, names: dict[str, Any]) -> str:
-    if is_dataclass(hint) and isinstance(hint, type):
+    if _is_record(hint):
         names[hint.__name__] = hint
         arguments = (_put_together(inner, f"{it}[{name!r}]", names) for name, inner in _fields(hint))
         return f"{hint.__name__}({', '.join(arguments)})"
-    return _composed(hint, it, names, _put_together, "tuple")
+    return _composed(hint, it, names, _put_together, {tuple: "tuple", frozenset: "frozenset"})
 
 
 def _taken_apart(hint: Any, it: str, names: dict[str, Any]) -> str:
-    if is_dataclass(hint) and isinstance(hint, type):
+    if _is_record(hint):
         items = (f"{name!r}: {_taken_apart(inner, f'{it}.{name}', names)}" for name, inner in _fields(hint))
         return "{" + ", ".join(items) + "}"
-    return _composed(hint, it, names, _taken_apart, "list")
+    return _composed(hint, it, names, _taken_apart, {tuple: "list", frozenset: "sorted"})
 
 
-def _composed(hint: Any, it: str, names: dict[str, Any], expression: Expression, sequence: str) -> str:
-    """`tuple[X, ...]` and `X | None` of something; anything else is as it is."""
-    if get_origin(hint) is tuple:
-        return f"{sequence}([{expression(get_args(hint)[0], 'one', names)} for one in {it}])"
-    if get_origin(hint) is UnionType:
+def _composed(hint: Any, it: str, names: dict[str, Any], expression: Expression, several: dict[type, str]) -> str:
+    """`tuple[X, ...]`, `frozenset[X]`, `Mapping[str, X]` and `X | None` of something; anything else is as it is."""
+    origin = get_origin(hint)
+    if origin in several:
+        return f"{several[origin]}([{expression(get_args(hint)[0], 'one', names)} for one in {it}])"
+    if origin is Mapping:
+        return f"{{key: {expression(get_args(hint)[1], 'one', names)} for key, one in {it}.items()}}"
+    if origin is UnionType:
         return f"(None if {it} is None else {expression(get_args(hint)[0], it, names)})"
     return it
 
 
+def _is_record(hint: Any) -> bool:
+    """A dataclass or a NamedTuple."""
+    return isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields"))
+
+
 def _fields(event_type: Any) -> Iterable[tuple[str, Any]]:
     hints = get_type_hints(event_type)
-    return [(f.name, hints[f.name]) for f in fields(event_type)]
+    names = event_type._fields if hasattr(event_type, "_fields") else event_type.__dataclass_fields__
+    return [(name, hints[name]) for name in names]

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -45,6 +45,12 @@ TRANSIENT = (
     asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is done
 )
 
+MOVE = """
+UPDATE offsets SET next_offset = reached
+FROM unnest($2::text[], $3::int[], $4::bigint[], $5::bigint[]) AS move (of_topic, of_partition, expected, reached)
+WHERE consumer = $1 AND topic = of_topic AND partition = of_partition AND next_offset = expected
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
@@ -64,6 +70,15 @@ class Incoming:
 
 
 Apply = Callable[[Connection, Sequence[Incoming]], Awaitable[None]]
+Batches = Mapping[TopicPartition, list[ConsumerRecord]]
+
+
+class Decoding(Protocol):
+    """Reads values, by the schemas it knows or learns."""
+
+    async def decode(self, value: bytes) -> Any: ...
+
+    def type_of(self, value: bytes) -> str: ...
 
 
 class Fenced(Exception):
@@ -101,8 +116,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
                 async with self._consumer() as kafka:
                     while True:
                         heed_cancellation()
-                        for partition, records in (await kafka.getmany(timeout_ms=POLL_MS, max_records=BATCH)).items():
-                            await self._advance(kafka, partition, records)
+                        await self._advance(kafka, await kafka.getmany(timeout_ms=POLL_MS, max_records=BATCH))
             except TRANSIENT as error:
                 log.warning(
                     "consumer interrupted, it tries again",
@@ -176,37 +190,51 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         )
         return 0
 
-    async def _advance(self, kafka: AIOKafkaConsumer, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
-        if partition not in self._next:  # read before we looked up how far we are
+    async def _advance(self, kafka: AIOKafkaConsumer, batches: Batches) -> None:
+        ours = {partition: records for partition, records in batches.items() if partition in self._next}
+        for partition in batches.keys() - ours.keys():  # read before we looked up how far we are
             await self._seek_to_stored(partition)
-            return
         try:
-            await self._apply_all(partition, records)
-        except Fenced:
-            log.info(  # every rebalance has some: records that were read before the partition changed hands
-                "fenced: another consumer has this partition",
-                extra={"consumer": self.name, "partition": partition},
-            )
-            await self._seek_to_stored(partition)
+            await self._apply_all(ours)
         except TRANSIENT:
-            # Nothing was applied. Back to where the database says we are, or these records would be passed over.
-            if partition in kafka.assignment() and partition in self._next:
+            # Back to where the database says we are, or what was not applied would be passed over.
+            for partition in ours.keys() & kafka.assignment() & self._next.keys():
                 kafka.seek(partition, self._next[partition])
             raise
 
-    async def _apply_all(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
-        if await self._fails(partition, records) is None:
+    async def _apply_all(self, batches: Batches) -> None:
+        """In one transaction: what costs is the round trips. If that does not work, each partition by itself."""
+        if len(batches) > 1 and await self._works(batches):
+            return
+        for partition, records in batches.items():
+            try:
+                await self._apply_those_of(partition, records)
+            except Fenced:
+                log.info(  # every rebalance has some: records that were read before the partition changed hands
+                    "fenced: another consumer has this partition",
+                    extra={"consumer": self.name, "partition": partition},
+                )
+                await self._seek_to_stored(partition)
+
+    async def _works(self, batches: Batches) -> bool:
+        try:
+            return await self._fails(batches) is None
+        except Fenced:  # from one of them at least
+            return False
+
+    async def _apply_those_of(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        if await self._fails({partition: records}) is None:
             return
         # One of them is poison: find it, set it aside, go on with the others.
         for record in records:
-            if error := await self._fails(partition, [record]):
-                await self._transact(partition, [record], None, poison=error)
+            if error := await self._fails({partition: [record]}):
+                await self._transact({partition: [record]}, None, poison=error)
 
-    async def _fails(self, partition: TopicPartition, records: list[ConsumerRecord]) -> Exception | None:
+    async def _fails(self, batches: Batches) -> Exception | None:
         """Apply them; what is wrong with them, if anything. Given, not raised, or it would be the cause of the next."""
         for attempt in range(TRIES):
             try:
-                await self._transact(partition, records, self._apply)
+                await self._transact(batches, self._apply)
                 break
             except Conflict:  # somebody else wrote to a stream it wrote to: once more, on what is stored now
                 if attempt == TRIES - 1:
@@ -219,29 +247,24 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
                 return error
         return None
 
-    async def _transact(
-        self,
-        partition: TopicPartition,
-        records: list[ConsumerRecord],
-        apply: Apply | None,
-        poison: Exception | None = None,
-    ) -> None:
-        readable, dead = await self._read(records, poison)
+    async def _transact(self, batches: Batches, apply: Apply | None, poison: Exception | None = None) -> None:
+        readable, dead = await self._read([record for records in batches.values() for record in records], poison)
         # -1 is no offset: the partition has been taken from us while we read.
-        expected, reached = self._next.get(partition, -1), records[-1].offset + 1
-        if records[0].offset < expected:
+        expected = {partition: self._next.get(partition, -1) for partition in batches}
+        reached = {partition: records[-1].offset + 1 for partition, records in batches.items()}
+        if any(records[0].offset < expected[partition] for partition, records in batches.items()):
             raise Fenced  # read before the partition was taken from us and given back, further on
         async with self._pool.acquire() as connection, connection.transaction():
-            # First, for it also locks the row: two consumers that both believe to own the partition take turns.
+            # First, for it also locks the rows: two consumers that both believe to own a partition take turns.
             moved = await connection.execute(
-                "UPDATE offsets SET next_offset = $4"
-                " WHERE consumer = $1 AND topic = $2 AND partition = $3 AND next_offset = $5",
+                MOVE,
                 self.name,
-                *partition,
-                reached,
-                expected,
+                [partition.topic for partition in batches],
+                [partition.partition for partition in batches],
+                list(expected.values()),
+                list(reached.values()),
             )
-            if moved != "UPDATE 1":
+            if moved != f"UPDATE {len(batches)}":
                 raise Fenced
             if readable and apply:
                 await apply(connection, readable)
@@ -249,7 +272,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
                 await execute(connection, [Write(messages=dead)])
             # Handled, not committed: after a death here neither the effect nor the offset exists. It is read again.
             crashpoint("handled, not committed")
-        self._next[partition] = reached
+        self._next.update(reached)
 
     async def apply_again(self, connection: Connection, message: Incoming) -> None:
         """Apply one that had been set aside, in the caller's transaction."""
@@ -287,24 +310,28 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         return readable, dead
 
     async def incoming(self, record: ConsumerRecord) -> Incoming:
-        if record.value is None:
-            raise Undecodable("the message has no value")
-        data = await self._memory.decode(record.value)
-        headers = dict(record.headers)
-        try:
-            _ = headers["ce_type"]  # as which it was written; after upcasters it may be another
-            return Incoming(
-                type=self._memory.type_of(record.value),
-                stream_id=headers["ce_subject"].decode(),
-                version=int(headers["ce_streamversion"]),
-                data=data,
-                event_id=headers["ce_id"].decode(),
-                time=datetime.fromisoformat(headers["ce_time"].decode()).astimezone(UTC),
-                correlation_id=headers["ce_correlationid"].decode(),
-                traceparent=headers["traceparent"].decode(),
-                topic=record.topic,
-                partition=record.partition,
-                offset=record.offset,
-            )
-        except KeyError as missing:
-            raise Undecodable(f"the header {missing} is missing") from missing
+        return await incoming(record, self._memory)
+
+
+async def incoming(record: ConsumerRecord, memory: Decoding) -> Incoming:
+    if record.value is None:
+        raise Undecodable("the message has no value")
+    data = await memory.decode(record.value)
+    headers = dict(record.headers)
+    try:
+        _ = headers["ce_type"]  # as which it was written; after upcasters it may be another
+        return Incoming(
+            type=memory.type_of(record.value),
+            stream_id=headers["ce_subject"].decode(),
+            version=int(headers["ce_streamversion"]),
+            data=data,
+            event_id=headers["ce_id"].decode(),
+            time=datetime.fromisoformat(headers["ce_time"].decode()).astimezone(UTC),
+            correlation_id=headers["ce_correlationid"].decode(),
+            traceparent=headers["traceparent"].decode(),
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+        )
+    except KeyError as missing:
+        raise Undecodable(f"the header {missing} is missing") from missing

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
 from shared.errors import OperatorError
-from shared.settings import Settings
+
+if TYPE_CHECKING:  # it takes longer to import than all that a command needs to ask a question
+    from shared.settings import Settings
 
 # asyncpg's stubs are generic where its classes are not.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
@@ -32,13 +34,22 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, AWAY) and not isinstance(error, ValueError)
 
 
-async def open_pool(settings: Settings, service: str, size: int | None = None) -> Pool:
+async def _as_it_is(_connection: object) -> None:
+    """Whoever locks or listens undoes it. To have the server do it would make of every round trip two."""
+
+
+async def open_pool(settings: "Settings", service: str, size: int | None = None) -> Pool:
+    return await pool_at(settings.database_url.get_secret_value(), service, size or settings.database_pool_size)
+
+
+async def pool_at(url: str, service: str, size: int) -> Pool:
     try:
         return await asyncpg.create_pool(
-            settings.database_url.get_secret_value(),
+            url,
             min_size=1,
-            max_size=size or settings.database_pool_size,
+            max_size=size,
             command_timeout=30,
+            reset=_as_it_is,
             server_settings={"search_path": service, "application_name": f"till {service}"},
         )
     except (*AWAY, asyncpg.InvalidPasswordError, asyncpg.InvalidCatalogNameError) as error:

@@ -18,13 +18,15 @@ from shared.settings import Settings
 PREFIX = "dlq_"
 FIRST = PREFIX + "reason"
 LIMIT = 800_000
+MOST_AROUND = 100_000
+"""Bytes of key and headers. A key that is no text takes four times as much: as it is, and as what can be shown."""
 LONGEST = 4_000
 FETCH_SECONDS = 10.0
 
 
 def dead_letter(service: str, consumer: str, record: ConsumerRecord, error: BaseException) -> Message:
     time = now()
-    value = record.value or b""
+    key, value, headers = record.key, record.value or b"", list(record.headers)
     reasons = {
         "reason": reason(error)[:LONGEST],
         "causes": "\n".join(causes(error))[:LONGEST],
@@ -35,14 +37,17 @@ def dead_letter(service: str, consumer: str, record: ConsumerRecord, error: Base
         "consumer": consumer,
         "time": rfc3339(time),
     }
-    if len(value) > LIMIT:
+    around = len(key or b"") + sum(len(name) + len(text or b"") for name, text in headers)
+    if len(value) + around > LIMIT:
         # It came compressed, or the broker's limit is high: a letter that no broker takes would block all others.
         reasons["left_out"] = f"{len(value)} bytes; they are where topic, partition and offset say"
         value = b""
-    headers = list(record.headers) + [(PREFIX + name, text.encode(errors="replace")) for name, text in reasons.items()]
+        if around > MOST_AROUND:
+            key, headers = None, []
+    headers += [(PREFIX + name, text.encode(errors="replace")) for name, text in reasons.items()]
     # The key of an outbox row is text. The bytes it was are kept beside.
-    key = (record.key or b"").decode(errors="replace").replace("\0", "\ufffd")
-    return Message(topic_of(service), key, value, pack_headers([*headers, (PREFIX + "key", record.key)]), time)
+    text_key = (key or b"").decode(errors="replace").replace("\0", "\ufffd")
+    return Message(topic_of(service), text_key, value, pack_headers([*headers, (PREFIX + "key", key)]), time)
 
 
 def topic_of(service: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -20,6 +20,7 @@ from shared.store import Conflict, EventStore, StoredAnswer, Unavailable, Write,
 
 TRIES = 20
 CACHED_STREAMS = 20_000
+CHUNK = 1_000
 
 
 class StaleVersion(Exception):
@@ -124,10 +125,10 @@ class CommandHandler(Generic[State, Command, Event]):
 
         A refusal is raised: who reacts to a fact has no one to say no to.
         """
-        states: dict[str, tuple[State, int]] = {}
+        states = await self._load_all({stream_id for stream_id, _, _ in asked}, connection)
         write = Write()
         for stream_id, command, context in asked:
-            state, version = states.get(stream_id) or await self._load(stream_id)
+            state, version = states[stream_id]
             events = self.decider.decide(command, state)
             for event in events:
                 state = self.decider.evolve(state, event)
@@ -247,7 +248,7 @@ class CommandHandler(Generic[State, Command, Event]):
             write.events.append(recorded)
             write.messages.append(Message(self.decider.topic, handled.stream_id, recorded.value, headers, time))
             if deadlines and (due := deadlines.due(event)) is not None:
-                write.deadlines.append((handled.stream_id, from_millis(due)))
+                write.deadlines.append((handled.stream_id, from_millis(due), version))
         announce = self.decider.announce
         for announced in announce(handled.state, handled.version) if announce else ():
             document = recorded._replace(
@@ -257,25 +258,42 @@ class CommandHandler(Generic[State, Command, Event]):
             write.messages.append(Message(announced.topic, announced.key, document.value, headers, time))
 
     async def _load(self, stream_id: str) -> tuple[State, int]:
+        return (await self._load_all([stream_id]))[stream_id]
+
+    async def _load_all(
+        self, stream_ids: Collection[str], source: "Connection | None" = None
+    ) -> dict[str, tuple[State, int]]:
         """Fold what is stored on top of what is remembered, or of the snapshot, or of nothing."""
-        state, version = self._hot.get(stream_id) or await self._snapshots.load(stream_id) or (self.decider.initial, 0)
-        start = version
+        cold = [stream_id for stream_id in stream_ids if stream_id not in self._hot]
+        snapshots = await self._snapshots.load(cold, source) if cold else {}
+        nothing = self.decider.initial, 0
+        states = {it: self._hot.get(it) or snapshots.get(it, nothing) for it in stream_ids}
+        waiting = list(states)
+        while waiting:
+            news = await self._store.load_all({it: states[it][1] for it in waiting}, source, CHUNK)
+            for stream_id, values in news.items():
+                state, version = states[stream_id]
+                states[stream_id] = await self._fold(stream_id, state, version, values)
+            waiting = [stream_id for stream_id, values in news.items() if len(values) == CHUNK]
+        for stream_id, (state, version) in states.items():
+            if version:
+                self._remember(stream_id, state, version)
+        return states
+
+    async def _fold(self, stream_id: str, state: State, version: int, values: Sequence[bytes]) -> tuple[State, int]:
         decode, evolve = self._codec.decode, self.decider.evolve
-        while values := await self._store.load(stream_id, version):
-            for value in values:
-                try:
-                    event = decode(value)
-                except UnknownSchema:
-                    if self._decode_new is None:
-                        raise
-                    event = await self._decode_new(value)
-                state = evolve(state, event)
-            version += len(values)
-        if version:
-            self._remember(stream_id, state, version)
-        if self._snapshots.wanted(start, version):
-            await self._snapshots.save(stream_id, state, version)
-        return state, version
+        for value in values:
+            try:
+                event = decode(value)
+            except UnknownSchema:
+                if self._decode_new is None:
+                    raise
+                event = await self._decode_new(value)
+            state = evolve(state, event)
+        reached = version + len(values)
+        if self._snapshots.wanted(version, reached):
+            await self._snapshots.save(stream_id, state, reached)
+        return state, reached
 
     def _remember(self, stream_id: str, state: State, version: int) -> None:
         remembered = self._hot.get(stream_id)

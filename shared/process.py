@@ -19,6 +19,7 @@ from shared.http.app import Readiness, create_app
 from shared.http.metrics import Gather, Sample
 from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
+from shared.store import TOO_LARGE
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ async def _run(
         runtimes = [await stack.enter_async_context(open_service(service, settings)) for service in services]
         served = [*routers(settings, runtimes), *(r.service.router(r) for r in runtimes)] if part != "worker" else []
         statuses = {code: status for service in services for code, status in service.statuses.items()}
+        statuses[TOO_LARGE] = 413
         app = create_app(settings, title, served, statuses, _readiness(runtimes), _gather(runtimes))
         async with asyncio.TaskGroup() as tasks:
             background = tasks.create_task(_work(runtimes, part))

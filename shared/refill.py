@@ -131,14 +131,14 @@ def _message(row: asyncpg.Record, topic: str, source: str) -> tuple[int, str, st
 
 
 async def is_empty(settings: Settings, topic: str) -> bool:
-    async with _reader(settings, topic) as consumer:
+    async with open_reader(settings, topic) as consumer:
         partitions = consumer.assignment()
         return bool(await consumer.beginning_offsets(partitions) == await consumer.end_offsets(partitions))
 
 
 async def read_topic(settings: Settings, topic: str) -> AsyncIterator[list[ConsumerRecord]]:
     """Everything in the topic up to its end as of now, in chunks, each partition in order."""
-    async with _reader(settings, topic) as consumer:
+    async with open_reader(settings, topic) as consumer:
         partitions = consumer.assignment()
         ends = await consumer.end_offsets(partitions)
         while any([await consumer.position(partition) < ends[partition] for partition in partitions]):
@@ -148,7 +148,7 @@ async def read_topic(settings: Settings, topic: str) -> AsyncIterator[list[Consu
 
 
 @asynccontextmanager
-async def _reader(settings: Settings, topic: str) -> AsyncIterator[AIOKafkaConsumer]:
+async def open_reader(settings: Settings, topic: str) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer of the whole topic, outside of any group."""
     # Asked for here, because a consumer that subscribes to a topic that is missing waits for it for long.
     async with open_admin(settings) as admin:

@@ -101,8 +101,11 @@ async def relay_lock(connection: Connection, service: str) -> AsyncIterator[None
     """The lock lives in the connection that reads and deletes: who loses it can delete nothing any more."""
     while not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", f"relay {service}"):
         await asyncio.sleep(RETRY_SECONDS)
-    yield
-    # The connection gives up its advisory locks on its way back to the pool.
+    try:
+        yield
+    finally:
+        with suppress(asyncpg.InterfaceError):  # it is gone already
+            connection.terminate()  # and its lock with it: back in the pool, it would be nobody's
 
 
 @asynccontextmanager

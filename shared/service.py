@@ -25,6 +25,8 @@ from shared.schemas import Schemas, load_schemas
 from shared.settings import Settings
 from shared.snapshots import Snapshots
 from shared.store import EventStore
+from shared.timetravel import Past
+from shared.views import RowView
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Projection:
     name: str
     topics: Sequence[str]
     apply: Apply
+    view: RowView[Any] | None = None
+    """Where it is a table of rows: what can be built anew beside it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Runtime:
     store: EventStore
     memory: SchemaMemory
     handler: CommandHandler[Any, Any, Any]
+    past: Past
     relay: Relay
     consumers: Sequence[Consumer]
     beside_api: list[Coroutine[Any, Any, None]] = field(default_factory=list)
@@ -119,15 +124,16 @@ async def open_service(service: Service, settings: Settings, schemas: Schemas | 
             await memory.bind(topic, (document,))
         await refill_if_empty(pool, settings, service.name, service.decider.topic)
         store = await stack.enter_async_context(EventStore(pool))
-        handler = CommandHandler(
-            service.decider, store, codec, Snapshots(pool, service.decider), service.source, memory.decode
-        )
+        snapshots = Snapshots(pool, service.decider)
+        handler = CommandHandler(service.decider, store, codec, snapshots, service.source, memory.decode)
+        past = Past(service.decider, store, snapshots, memory.decode)
         stack.push_async_callback(handler.settled)
         consumers = [_reacting(service, reaction, handler, memory, pool, settings) for reaction in service.reactions]
         consumers += [
             Consumer(service.name, p.name, p.topics, p.apply, memory, pool, settings) for p in service.projections
         ]
-        yield Runtime(service, settings, pool, store, memory, handler, Relay(pool, settings, service.name), consumers)
+        relay = Relay(pool, settings, service.name)
+        yield Runtime(service, settings, pool, store, memory, handler, past, relay, consumers)
 
 
 def _reacting(

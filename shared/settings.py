@@ -103,6 +103,19 @@ class Settings(BaseSettings):
     currency: str = Field("EUR", pattern="^[A-Z]{3}$", description="What an empty cart's total is shown in.")
     cart_idle_minutes: float = Field(60, gt=0, description="After that long untouched, a cart is abandoned.")
 
+    lake: str = Field("", description="Folder or object-store URL of the Delta tables. Default: `lake` in the home.")
+    lake_batch_events: int = Field(
+        200_000, ge=1, description="Most events that one batch of the lake's ingest takes from Kafka."
+    )
+    lake_history_days: float = Field(
+        30, ge=0, description="How long old versions of the lake's tables stay readable (time travel)."
+    )
+    spark_master: str = Field("local[*]", description="`local[*]`, `spark://host:7077` or `k8s://https://host`.")
+    spark_driver_memory: str = Field("2g", description="Heap of the Spark driver; locally, that of all of Spark.")
+    spark_config: str = Field(
+        "", description="More settings of Spark: `key=value`, separated by spaces, quoted as in a shell."
+    )
+
     jar_repository: str = Field("", description="Root of a Maven mirror. Default: Ivy's own, Central.")
     java_home: Path | None = Field(None, description="A JDK 17 or 21. Default: JAVA_HOME, then PATH.")
     kafka_heap: str = Field("384m", description="Heap of each local broker.")
@@ -116,6 +129,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _derive_local_addresses(self) -> Self:
         derived = {
+            "lake": str(self.home / "lake"),
             "kafka_bootstrap": ",".join(f"{HOST}:{self.kafka_port + n}" for n in range(self.kafka_brokers)),
             "psp_url": f"http://{HOST}:{self.psp_port}",
             "registry_url": f"http://{HOST}:{self.registry_port}/apis/ccompat/v7",

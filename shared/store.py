@@ -1,7 +1,7 @@
 """The event store: append under an optimistic lock with shared commits; load by stream, version, time, position."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -11,12 +11,24 @@ import asyncpg
 from shared.crashpoints import crashpoint
 from shared.database import AWAY, Connection, Pool, is_away
 from shared.envelope import Message, Recorded
+from shared.errors import Refused
 
 RETRY_SECONDS = 0.2
+LARGEST = 900_000
+"""Bytes of a message, headers included. A broker takes a megabyte, unless it is told otherwise."""
+TOO_LARGE = "event-too-large"
 
 
 class Conflict(Exception):
     """Someone else appended first, or answered this Idempotency-Key first. Nothing was written; load and try again."""
+
+
+class TooLarge(Refused):
+    """Were it stored, it would never leave: no broker takes it, and everything behind it would wait."""
+
+    def __init__(self, message: Message) -> None:
+        size = f"{len(message.value)} bytes and {len(message.headers)} of headers"
+        super().__init__(TOO_LARGE, f"{size} for {message.topic} are more than the {LARGEST} that a message may have.")
 
 
 class Unavailable(Exception):
@@ -40,7 +52,8 @@ class Write:
     events: list[Recorded] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     answers: list[StoredAnswer] = field(default_factory=list)
-    deadlines: list[tuple[str, datetime]] = field(default_factory=list)
+    deadlines: list[tuple[str, datetime, int]] = field(default_factory=list)
+    """Stream, moment, and the version of the event that sets it."""
 
     def __bool__(self) -> bool:
         return bool(self.events or self.messages or self.answers or self.deadlines)
@@ -62,10 +75,19 @@ WITH event AS (
     SELECT * FROM unnest($16::text[], $17::text[], $18::bytea[], $19::smallint[], $20::bytea[], $21::bytea[],
                          $22::timestamptz[])
 ), deadline AS (
-    INSERT INTO deadlines (stream_id, due) SELECT * FROM unnest($23::text[], $24::timestamptz[])
-    ON CONFLICT (stream_id) DO UPDATE SET due = excluded.due
+    INSERT INTO deadlines (stream_id, due, version) SELECT * FROM unnest($23::text[], $24::timestamptz[], $25::int[])
+    ON CONFLICT (stream_id) DO UPDATE SET due = excluded.due, version = excluded.version
 )
 SELECT pg_notify('outbox_' || current_schema(), '')
+"""
+
+# LATERAL: each stream is looked up in the index, whatever the planner thinks of their number.
+LOAD = """
+SELECT known.stream_id, news.value
+FROM unnest($1::text[], $2::int[]) AS known (stream_id, reached), LATERAL (
+    SELECT version, value FROM events
+    WHERE events.stream_id = known.stream_id AND version > reached ORDER BY version LIMIT $3) AS news
+ORDER BY known.stream_id, news.version
 """
 
 EVENT_COLUMNS = (
@@ -169,23 +191,50 @@ class EventStore:
         )
         return [row[0] for row in rows]
 
+    async def load_timed(
+        self, stream_id: str, after: int, up_to: int, limit: int = 1000
+    ) -> list[tuple[datetime, bytes]]:
+        """The same with their times, for who folds up to a moment."""
+        rows = await self.pool.fetch(
+            "SELECT time, value FROM events WHERE stream_id = $1 AND version > $2 AND version <= $3"
+            " ORDER BY version LIMIT $4",
+            stream_id,
+            after,
+            up_to,
+            limit,
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def load_all(
+        self, reached: Mapping[str, int], source: "Connection | None" = None, limit: int = 1000
+    ) -> dict[str, list[bytes]]:
+        """The same of many streams in one round trip, each after the version that is reached: of those with news."""
+        news: dict[str, list[bytes]] = {}
+        for stream_id, value in await (source or self.pool).fetch(LOAD, [*reached], [*reached.values()], limit):
+            news.setdefault(stream_id, []).append(value)
+        return news
+
     async def history(
         self,
         stream_id: str,
         *,
+        after: int = 0,
         version: int | None = None,
         at: datetime | None = None,
         correlation_ids: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[Recorded]:
         """A stream's events with their envelopes: up to a version or a moment, or those of some requests alone."""
         rows = await self.pool.fetch(
-            f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1"
-            " AND version <= coalesce($2, version) AND time <= coalesce($3, time)"
-            " AND ($4::text[] IS NULL OR correlation_id = ANY($4)) ORDER BY version",
+            f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1 AND version > $2"
+            " AND version <= coalesce($3, version) AND time <= coalesce($4, time)"
+            " AND ($5::text[] IS NULL OR correlation_id = ANY($5)) ORDER BY version LIMIT $6",
             stream_id,
+            after,
             version,
             at,
             correlation_ids,
+            limit,
         )
         return [Recorded(*row) for row in rows]
 
@@ -214,12 +263,16 @@ class EventStore:
 
 async def execute(connection: Connection, writes: Sequence[Write]) -> None:
     """Store the writes in one statement; a transaction around it is the caller's affair."""
+    for write in writes:
+        for message in write.messages:
+            if len(message.value) + len(message.headers) > LARGEST:
+                raise TooLarge(message)
     await connection.fetchval(
         APPEND,
         *columns([event for write in writes for event in write.events], 10),
         *columns([message for write in writes for message in write.messages], 5),
         *columns([answer for write in writes for answer in write.answers], 7),
-        *columns([deadline for write in writes for deadline in write.deadlines], 2),
+        *columns([deadline for write in writes for deadline in write.deadlines], 3),
     )
 
 

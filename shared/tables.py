@@ -76,6 +76,18 @@ class Snapshot(Kernel, table=True):
     state: bytes = Field(sa_type=LargeBinary)
 
 
+class Milestone(Kernel, table=True):
+    """A state of the past, for who asks how it was. No event up to it is younger than `until`."""
+
+    __tablename__ = "milestones"
+
+    stream_id: str = Field(sa_column=Column(Text, primary_key=True))
+    version: int = Field(sa_column=Column(Integer, primary_key=True))
+    fold: str = Field(sa_type=Text)
+    until: datetime = Field(sa_column=moment())
+    state: bytes = Field(sa_type=LargeBinary)
+
+
 class ConsumerOffset(Kernel, table=True):
     """How far a consumer is, kept in the transaction of what it caused. Moved by compare-and-set only."""
 
@@ -109,6 +121,8 @@ class Deadline(Kernel, table=True):
 
     stream_id: str = Field(sa_column=Column(Text, primary_key=True))
     due: datetime = Field(sa_column=moment())
+    version: int = Field(sa_column=Column(Integer, nullable=False, server_default="0"))
+    """Of the event that set it, and so the cause of what is done then; 0 where it was not kept yet."""
 
 
 class KnownSchema(Kernel, table=True):

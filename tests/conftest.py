@@ -6,12 +6,16 @@ In a home of its own and on free ports, so that tests run beside a shop, and bes
 import asyncio
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.local.stack import servers, up
 from infra.local.throwaway import INHERITED, settings_of, throwaway
 from shared.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,3 +39,15 @@ def stack_environment() -> Iterator[dict[str, str]]:
 def stack(stack_environment: dict[str, str]) -> Settings:
     """Settings of running servers, with all topics. Tests share them: use names that no other test uses."""
     return settings_of(stack_environment)
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """One Spark for all tests of a run: it takes ten seconds to start. Its settings are those of the lake."""
+    from infra.spark import open_spark
+
+    # Compiled once and not twice: what runs for a minute never earns what the second compiler costs.
+    quick = "spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m'"
+    session = open_spark(Settings.load(spark_driver_memory="1g", spark_config=quick))
+    yield session
+    session.stop()

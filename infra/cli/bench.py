@@ -17,9 +17,10 @@ ABOUT = {
     "order": "Whole orders, from checkout to money taken: latency, rate and the books afterwards.",
     "append": "Appends to the event store.",
     "commands": "Commands handled: load, fold, decide, append.",
-    "replay": "Streams replayed.",
+    "replay": "Streams replayed, states of the past, a shop verified, a view rebuilt (takes minutes).",
     "relay": "The outbox relayed to Kafka: throughput and latency.",
     "http": "Requests answered by the shop API.",
+    "alerts": "From a payment in Kafka to the fraud alert about it (takes minutes).",
     "growth": "Appends and memory as the store grows to 5 million events (takes minutes).",
 }
 # Measures stacks of its own; the others share one that is started for them.

@@ -31,8 +31,9 @@ def erase(customer: str, as_json: bool) -> None:
     """Delete the key of CUSTOMER: name and address become unreadable, wherever they were copied to.
 
     They are encrypted in every event, so this reaches the stores, the topics, dead letters, the lake and all backups
-    of these. What it does not reach is a backup (or archived WAL) of the table cart.customer_keys itself: who has that
-    and the master key can read on. Keep such backups no longer than the law lets you take to forget.
+    of these; running processes keep no key, so it holds at once. What it does not reach is a backup of the schema
+    `vault` (or PostgreSQL's own WAL and dead rows, until it recycles them): who has that and the master key can read
+    on. Keep such backups no longer than the law lets you take to forget.
 
     \b
     Example:

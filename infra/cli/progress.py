@@ -42,7 +42,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str, str], None]]:
 def _list(states: dict[str, tuple[str, float]], spinner: Spinner) -> Table:
     table = Table(box=None, show_header=False)
     for name, (state, after) in states.items():
-        settled = state in SETTLED
+        settled = state in SETTLED or state.startswith("done: ")
         mark = Text("✓", "green") if settled else spinner
         table.add_row(mark, name, Text(state, "default" if settled else "dim"), f"{after:.1f} s" if settled else "")
     return table

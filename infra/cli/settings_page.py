@@ -17,6 +17,7 @@ GROUPS = {
     "PostgreSQL": ("postgres", "database"),
     "Services": (),
     "Tokens and keys": ("auth", "session", "master"),
+    "Lake": ("lake", "spark"),
     "Java": ("jar", "java"),
     "Logs": ("log",),
 }

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.cli.console import as_json, err, out, print_json
+from infra.cli.lake_pages import lake_line
 from infra.cli.progress import progress
 from shared.settings import Settings
 
@@ -74,7 +75,7 @@ def down(as_json: bool) -> None:
 def status(context: click.Context, as_json: bool) -> None:
     """What runs, and how it is: each is asked for real work. Exit code 1 when something is down.
 
-    Below it, what waits in the outboxes, and how many messages each consumer is behind.
+    Below it, what waits in the outboxes, how many messages each consumer is behind, and how fresh the lake is.
     """
     from infra.local.flow import flows
     from infra.local.status import health_of_all
@@ -82,13 +83,18 @@ def status(context: click.Context, as_json: bool) -> None:
     settings = Settings.load()
     processes = asyncio.run(health_of_all(settings))
     flowing = asyncio.run(flows(settings)) if any(process.healthy for process in processes) else []
+    lake = lake_line(settings)
     healthy = all(process.healthy for process in processes)
     if as_json:
         services = [asdict(flow) for flow in flowing]
-        print_json({"ok": healthy, "processes": [asdict(process) for process in processes], "services": services})
+        print_json(
+            {"ok": healthy, "processes": [asdict(process) for process in processes], "services": services, "lake": lake}
+        )
     else:
         _print_processes(processes)
         _print_flows(flowing)
+        if lake:
+            out.print(Text.assemble("\n", ("lake  ", "dim"), lake))
     context.exit(0 if healthy else 1)
 
 

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared.database import AWAY
+from shared.deadletters import topic_of
 from shared.kafka import client_options
 from shared.settings import Settings
 
@@ -19,7 +20,7 @@ class Flow:
     lag: dict[str, int]
     """By consumer: messages not yet applied."""
     dead_letters: int
-    """Ever written to its dead-letter topic."""
+    """Those that wait to be retried or dropped."""
 
 
 async def flows(settings: Settings) -> list[Flow]:
@@ -42,21 +43,30 @@ async def flows(settings: Settings) -> list[Flow]:
         return []
     try:
         ends = await _ends(settings, {row["topic"] for rows in offsets.values() for row in rows}, services)
+        return [
+            Flow(s, outboxes[s], _lag(offsets[s], ends), await _waiting_letters(settings, s, ends)) for s in services
+        ]
     except (KafkaError, OSError):
         return []
-    return [_flow(service, outboxes[service], offsets[service], ends) for service in services]
 
 
-def _flow(service: str, outbox: int, offsets: list[asyncpg.Record], ends: dict[TopicPartition, int]) -> Flow:
+def _lag(offsets: list[asyncpg.Record], ends: dict[TopicPartition, int]) -> dict[str, int]:
     lag: dict[str, int] = defaultdict(int)
     for consumer, topic, partition, next_offset in offsets:
         lag[consumer] += max(0, ends.get(TopicPartition(topic, partition), 0) - next_offset)
-    dead = sum(end for partition, end in ends.items() if partition.topic == f"{service}.dlq")
-    return Flow(service, outbox, dict(lag), dead)
+    return dict(lag)
+
+
+async def _waiting_letters(settings: Settings, service: str, ends: dict[TopicPartition, int]) -> int:
+    if not any(end for partition, end in ends.items() if partition.topic == topic_of(service)):
+        return 0
+    from infra.letters import find  # which knows all services: not needed on a good day
+
+    return len(await find(settings, [service], everything=False))
 
 
 async def _ends(settings: Settings, topics: set[str], services: list[str]) -> dict[TopicPartition, int]:
-    kafka = AIOKafkaConsumer(*topics, *(f"{s}.dlq" for s in services), **client_options(settings))
+    kafka = AIOKafkaConsumer(*topics, *map(topic_of, services), **client_options(settings))
     await kafka.start()
     try:
         ends: dict[TopicPartition, int] = await kafka.end_offsets(kafka.assignment())

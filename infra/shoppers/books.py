@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infra.shoppers.ledger import CheckedOut, Ledger
+from services.replay.money import at_odds, kept, said
 from shared.money import Money
 
 PENDING = {"placed", "reserved"}
@@ -24,8 +25,6 @@ class Order:
     lines: Mapping[str, int]
     total: Money
     payment_id: str
-    was_confirmed: bool = False
-    """Before it was cancelled: its pieces are sold, and stay so until somebody counts them in again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,30 +139,20 @@ def _undecided(orders: Sequence[Order]) -> Iterator[Violation]:
 
 def _money(evidence: Evidence) -> Iterator[Violation]:
     """To the cent, order by order: what the provider took and did not give back is what a confirmed one costs."""
-    kept: dict[str, Counter[str]] = defaultdict(Counter)
-    for movement in evidence.movements:
-        if movement.kind in ("captured", "refunded"):
-            sign = 1 if movement.kind == "captured" else -1
-            kept[movement.payment_id][movement.money.currency] += sign * movement.money.amount
+    left = kept(evidence.movements)
     for order in evidence.orders:
-        due = Counter({order.total.currency: order.total.amount} if order.status == "confirmed" else {})
-        if (has := kept.pop(order.payment_id, Counter())) != due:
-            about = f"order {order.order_id}"
-            yield Violation("money", about, f"is {order.status}: due {_said(due)}, kept {_said(has)}")
-    for payment_id, has in kept.items():
+        if problem := at_odds(order.status, order.total, left.pop(order.payment_id, Counter())):
+            yield Violation("money", f"order {order.order_id}", problem)
+    for payment_id, has in left.items():
         if has != Counter():
-            yield Violation("money", f"payment {payment_id}", f"kept {_said(has)}, and is of no order")
-
-
-def _said(sums: Mapping[str, int]) -> str:
-    return " and ".join(str(Money(amount, currency)) for currency, amount in sums.items() if amount) or "nothing"
+            yield Violation("money", f"payment {payment_id}", f"kept {said(has)}, and is of no order")
 
 
 def _stock(ledger: Ledger, evidence: Evidence) -> Iterator[Violation]:
-    """What is on no shelf any more is sold, or held for an order."""
+    """What is on no shelf any more is sold, or held for an order. A cancelled one has neither: all of it came back."""
     gone: Counter[str] = Counter()
     for order in evidence.orders:
-        if order.status in HOLDS_STOCK or order.was_confirmed:
+        if order.status in HOLDS_STOCK:
             gone.update(order.lines)
     for sku, before in ledger.opening.shelves.items():
         after = evidence.shelves.get(sku, 0)

@@ -17,8 +17,6 @@ from shared.settings import HOST, Settings
 
 AT_ONCE = 8
 ASKS_AGAIN_SECONDS = 0.5
-AFTER_ALL = {"customer", "payment_declined"}
-"""Why a confirmed order can be cancelled: support did it, or the money could not be taken."""
 
 
 class Audit(NamedTuple):
@@ -79,19 +77,7 @@ class Auditor:
         token = self._tokens.mint(customer_id, ["customer"], 300)
         headers = {"Authorization": f"Bearer {token}"}
         async with self._turn:
-            return [
-                _order(item, await self._was_confirmed(item, headers))
-                async for item in self._pages("/v1/orders", headers)
-            ]
-
-    async def _was_confirmed(self, item: dict[str, Any], headers: dict[str, str]) -> bool:
-        """Cancelling is the last that happens to an order: what was it before?"""
-        if item["status"] != "cancelled" or item["reason"] not in AFTER_ALL:
-            return False
-        before = {"version": str(item["version"] - 1)}
-        answer = await self._read(self._shop, f"/v1/orders/{item['order_id']}", before, headers)
-        confirmed: bool = answer["status"] == "confirmed"
-        return confirmed
+            return [_order(item) async for item in self._pages("/v1/orders", headers)]
 
     async def _pages(self, path: str, headers: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
         cursor: dict[str, str] = {}
@@ -131,7 +117,7 @@ async def auditor(settings: Settings) -> AsyncIterator[Auditor]:
         yield Auditor(shop, provider, Tokens(settings))
 
 
-def _order(item: dict[str, Any], was_confirmed: bool) -> Order:
+def _order(item: dict[str, Any]) -> Order:
     return Order(
         order_id=item["order_id"],
         cart_id=item["cart_id"],
@@ -141,5 +127,4 @@ def _order(item: dict[str, Any], was_confirmed: bool) -> Order:
         lines={line["sku"]: line["quantity"] for line in item["lines"]},
         total=Money(item["total"]["amount"], item["total"]["currency"]),
         payment_id=item["payment_id"] or "",
-        was_confirmed=was_confirmed,
     )

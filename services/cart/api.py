@@ -2,24 +2,32 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-import orjson
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
 from uuid_utils import uuid7
 
 from services.cart.commands import AddItem, CheckOut, OpenCart, RemoveItem, SetQuantity
 from services.cart.decider import Abandoned, Cart, CheckedOut, Empty, Open, total
-from services.cart.events import Line
+from services.cart.models import (
+    CHECKED_OUT,
+    PRICE_CHANGED,
+    UNKNOWN,
+    CartId,
+    CartView,
+    Checkout,
+    NewItem,
+    OrderAccepted,
+    Quantity,
+)
 from services.cart.products import Products
 from shared.cards import has_card_number
 from shared.envelope import millis, now
 from shared.errors import Refused
 from shared.handler import Handled
 from shared.http.calls import Authenticated, Call, Position, answer_read
-from shared.http.models import Price, Sku
+from shared.http.models import Sku, line_view, price_view
 from shared.http.problems import Problem
 from shared.http.routes import LeanRoute
 from shared.money import Money
@@ -33,51 +41,8 @@ STATUSES = {
     "line-unknown": 404,
     "product-unknown": 404,
     "quantity-out-of-range": 422,
-    "position-unknown": 400,
 }
 STATUS = {Open: "open", CheckedOut: "checked_out", Abandoned: "abandoned"}
-
-
-class NewItem(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"sku": "MUG-350", "quantity": 2}]})
-
-    sku: Annotated[str, Field(max_length=60, pattern=r"^[\x21-\x7e]+$")]
-    quantity: Annotated[int, Field(ge=1, le=99)]
-
-
-class Quantity(BaseModel):
-    quantity: Annotated[int, Field(ge=1, le=99)]
-
-
-class Shipping(BaseModel):
-    method: Literal["standard", "express"] = "standard"
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    address: Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class Checkout(BaseModel):
-    payment_token: Annotated[str, Field(pattern=r"^tok_[a-z0-9_]{1,60}$", examples=["tok_ok"])]
-    shipping: Shipping
-
-
-class LineView(BaseModel):
-    sku: str
-    name: str
-    quantity: int
-    unit_price: Price
-
-
-class CartView(BaseModel):
-    cart_id: str
-    customer_id: str
-    status: Literal["open", "checked_out", "abandoned"]
-    version: int
-    lines: list[LineView]
-    total: Price
-
-
-class OrderAccepted(BaseModel):
-    order_id: str
 
 
 def order_of(cart_id: str) -> str:
@@ -100,15 +65,24 @@ def router(runtime: Runtime) -> APIRouter:
             "customer_id": cart.customer_id,
             "status": STATUS[type(cart)],
             "version": handled.version,
-            "lines": [_line(line) for line in lines],
-            "total": _money(total(lines) if lines else Money(0, settings.currency)),
+            "lines": [line_view(line) for line in lines],
+            "total": price_view(total(lines) if lines else Money(0, settings.currency)),
         }
 
-    async def reached(position: Position) -> bool:
-        category, _, key = position.stream_id.partition(":")
-        if category == "stock":
-            return await products.version(key) >= position.version
+    async def known(position: Position) -> bool:
+        return await products.version(position.key) >= position.version
+
+    async def stored(position: Position) -> bool:
         return (await handler.state(position.stream_id)).version >= position.version
+
+    async def wait(call: Call, cart_id: UUID) -> None:
+        """Until what Min-Position names is known here: of this cart, or of a product. Strangers do not get to wait."""
+        if call.min_position:
+            stream_id = f"cart:{cart_id}"
+            cart = (await handler.state(stream_id)).state
+            if isinstance(cart, Empty) or not call.principal.may_see(cart.customer_id):
+                raise _unknown()
+            await call.wait_for({stream_id: stored, "stock": known})
 
     @routes.post("/v1/carts", status_code=201, response_model=CartView, summary="Open a cart")
     async def open_cart(call: Authenticated) -> Response:
@@ -116,38 +90,52 @@ def router(runtime: Runtime) -> APIRouter:
         command = OpenCart(call.principal.subject, millis(now()))
         return await call.perform(handler, f"cart:{cart_id}", command, rendered, 201, f"/v1/carts/{cart_id}")
 
-    @routes.get("/v1/carts/{cart_id}", response_model=CartView, summary="A cart as it is, or as it was")
+    @routes.get(
+        "/v1/carts/{cart_id}", response_model=CartView, summary="A cart as it is, or as it was", responses=UNKNOWN
+    )
     async def cart(
-        cart_id: UUID,
+        cart_id: CartId,
         call: Authenticated,
         version: Annotated[int | None, Query(ge=1, description="As it was at this version.")] = None,
         at: Annotated[datetime | None, Query(description="As it was at this moment (RFC 3339).")] = None,
     ) -> Response:
-        await call.wait_for(reached)
+        await wait(call, cart_id)
         stream_id = f"cart:{cart_id}"
         handled = (
             await as_of(runtime, stream_id, AsOf(version, at)) if version or at else await handler.state(stream_id)
         )
-        if isinstance(handled.state, Empty) or not _may_see(call, handled.state):
-            raise Refused("cart-unknown", "There is no such cart.")
+        if isinstance(handled.state, Empty) or not call.principal.may_see(handled.state.customer_id):
+            raise _unknown()
         return answer_read(handled, rendered(handled))
 
-    @routes.post("/v1/carts/{cart_id}/items", response_model=CartView, summary="Add a product")
-    async def add_item(cart_id: UUID, item: NewItem, call: Authenticated) -> Response:
-        await call.wait_for(reached)
+    @routes.post(
+        "/v1/carts/{cart_id}/items", response_model=CartView, summary="Add a product", responses=UNKNOWN | CHECKED_OUT
+    )
+    async def add_item(cart_id: CartId, item: NewItem, call: Authenticated) -> Response:
+        await wait(call, cart_id)
         product = await products.find(item.sku)
         command = AddItem(call.principal.subject, item.sku, item.quantity, product, millis(now()))
         return await call.perform(handler, f"cart:{cart_id}", command, rendered)
 
-    @routes.put("/v1/carts/{cart_id}/items/{sku}", response_model=CartView, summary="Set a quantity")
-    async def set_quantity(cart_id: UUID, sku: Sku, quantity: Quantity, call: Authenticated) -> Response:
-        await call.wait_for(reached)
+    @routes.put(
+        "/v1/carts/{cart_id}/items/{sku}",
+        response_model=CartView,
+        summary="Set a quantity",
+        responses=UNKNOWN | CHECKED_OUT,
+    )
+    async def set_quantity(cart_id: CartId, sku: Sku, quantity: Quantity, call: Authenticated) -> Response:
+        await wait(call, cart_id)
         product = await products.find(sku)
         command = SetQuantity(call.principal.subject, sku, quantity.quantity, product, millis(now()))
         return await call.perform(handler, f"cart:{cart_id}", command, rendered)
 
-    @routes.delete("/v1/carts/{cart_id}/items/{sku}", response_model=CartView, summary="Remove a product")
-    async def remove_item(cart_id: UUID, sku: Sku, call: Authenticated) -> Response:
+    @routes.delete(
+        "/v1/carts/{cart_id}/items/{sku}",
+        response_model=CartView,
+        summary="Remove a product",
+        responses=UNKNOWN | CHECKED_OUT,
+    )
+    async def remove_item(cart_id: CartId, sku: Sku, call: Authenticated) -> Response:
         command = RemoveItem(call.principal.subject, sku, millis(now()))
         return await call.perform(handler, f"cart:{cart_id}", command, rendered)
 
@@ -156,15 +144,16 @@ def router(runtime: Runtime) -> APIRouter:
         status_code=202,
         response_model=OrderAccepted,
         summary="Buy what is in it",
+        responses=UNKNOWN | PRICE_CHANGED,
     )
-    async def check_out(cart_id: UUID, checkout: Checkout, call: Authenticated) -> Response:
-        await call.wait_for(reached)
+    async def check_out(cart_id: CartId, checkout: Checkout, call: Authenticated) -> Response:
+        await wait(call, cart_id)
         if has_card_number(checkout.model_dump()):
             raise Problem(422, "card-number", "This looks like a card number. Send the token it was exchanged for.")
         customer_id, order_id = call.principal.subject, order_of(str(cart_id))
         state = (await handler.state(f"cart:{cart_id}")).state
         skus: Iterable[str] = state.lines if isinstance(state, Open) else ()
-        person = orjson.dumps({"name": checkout.shipping.name, "address": checkout.shipping.address}).decode()
+        person = {"name": checkout.shipping.name, "address": checkout.shipping.address}
         command = CheckOut(
             customer_id,
             order_id,
@@ -185,18 +174,5 @@ def router(runtime: Runtime) -> APIRouter:
     return routes
 
 
-def _may_see(call: Call, cart: Open | CheckedOut | Abandoned) -> bool:
-    return cart.customer_id == call.principal.subject or "support" in call.principal.roles
-
-
-def _line(line: Line) -> dict[str, Any]:
-    return {
-        "sku": line.sku,
-        "name": line.name,
-        "quantity": line.quantity,
-        "unit_price": _money(line.unit_price),
-    }
-
-
-def _money(money: Money) -> dict[str, Any]:
-    return {"amount": money.amount, "currency": money.currency}
+def _unknown() -> Refused:
+    return Refused("cart-unknown", "There is no such cart.")

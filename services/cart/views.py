@@ -11,16 +11,18 @@ CHANGED = "cart_products"
 """The channel on which a process hears which products have changed."""
 
 
-class KnownProduct(SQLModel, table=True):
-    __tablename__ = "products"
-    metadata = VIEWS
-
+class KnownProduct(SQLModel):
     sku: str = Field(sa_column=Column(Text, primary_key=True))
     name: str = Field(sa_column=Column(Text, nullable=False))
     price: int = Field(sa_column=Column(BigInteger, nullable=False))
     currency: str = Field(sa_column=Column(Text, nullable=False))
     withdrawn: bool = Field(sa_column=Column(Boolean, nullable=False))
     version: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class KnownProductTable(KnownProduct, table=True):
+    __tablename__ = "products"
+    metadata = VIEWS
 
 
 def change(_known: KnownProduct | None, message: Incoming) -> KnownProduct:
@@ -35,4 +37,4 @@ def change(_known: KnownProduct | None, message: Incoming) -> KnownProduct:
     )
 
 
-PRODUCTS = RowView(KnownProduct, lambda message: str(message.data["sku"]), change, notify=CHANGED)
+PRODUCTS = RowView(KnownProduct, KnownProductTable, lambda message: str(message.data["sku"]), change, notify=CHANGED)

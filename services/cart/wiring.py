@@ -34,5 +34,5 @@ def cart(settings: Settings) -> Service:
         ),
         router=router,
         statuses=STATUSES,
-        projections=[Projection("products", ["catalog.products"], PRODUCTS.apply)],
+        projections=[Projection("products", ["catalog.products"], PRODUCTS.apply, PRODUCTS)],
     )

@@ -30,10 +30,12 @@ class ReserveStock:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStock:
-    """The order will not be: what it holds goes back, and what it may still ask for is not given."""
+    """The order will not be: what it holds or has bought goes back, and what it may still ask for is not given."""
 
     sku: str
     order_id: str
+    had: int
+    """Pieces that it is known to have had, reserved at least; 0 where it may have had none."""
 
 
 @dataclass(frozen=True, slots=True)

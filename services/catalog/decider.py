@@ -22,6 +22,7 @@ from services.catalog.events import (
     StockRejected,
     StockReleased,
     StockReserved,
+    StockReturned,
     StockSold,
 )
 from services.catalog.shelf import BARE, Shelf
@@ -83,6 +84,8 @@ def evolve(stock: Stock, event: Event) -> Stock:
             return _with_shelf(stock, stock.shelf.sell(event.order_id, event.quantity))
         case StockReleased():
             return _with_shelf(stock, stock.shelf.release(event.order_id, event.quantity))
+        case StockReturned():
+            return _with_shelf(stock, stock.shelf.take_back(event.order_id, event.quantity))
         case StockRejected():
             return _with_shelf(stock, stock.shelf.release(event.order_id, 0))
         case StockCounted():
@@ -124,14 +127,19 @@ def _commit(command: CommitStock, shelf: Shelf) -> list[Event]:
     held = shelf.orders.pieces(command.order_id)
     if held is None:  # were this ignored, a reservation that comes later would be held for ever
         raise Refused("reservation-unknown", f"Order {command.order_id} has reserved no {command.sku}.")
-    return [StockSold(command.sku, command.order_id, held)] if held else []
+    return [StockSold(command.sku, command.order_id, held)] if held > 0 else []
 
 
 def _release(command: ReleaseStock, shelf: Shelf) -> list[Event]:
-    held = shelf.orders.pieces(command.order_id)
-    if held == 0:
+    sku, order_id = command.sku, command.order_id
+    pieces = shelf.orders.pieces(order_id)
+    if pieces == 0:
         return []
-    return [StockReleased(command.sku, command.order_id, held or 0)]
+    if pieces is None:  # what is held is not forgotten: if it had any, it bought them, long ago
+        pieces = -command.had
+    if pieces < 0:
+        return [StockReturned(sku, order_id, -pieces)]
+    return [StockReleased(sku, order_id, pieces)]
 
 
 def _put(command: PutProduct, stock: Stock) -> list[Event]:

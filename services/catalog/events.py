@@ -79,6 +79,15 @@ class StockSold:
     quantity: int
 
 
+@dataclass(frozen=True, slots=True)
+class StockReturned:
+    """Sold, and yet the order was cancelled: by support, or because the money could not be taken."""
+
+    sku: str
+    order_id: str
+    quantity: int
+
+
 Event = (
     ProductListed
     | ProductRenamed
@@ -90,4 +99,5 @@ Event = (
     | StockRejected
     | StockReleased
     | StockSold
+    | StockReturned
 )

@@ -1,4 +1,4 @@
-"""Which orders hold how many pieces of a product, and which are done with it.
+"""Which orders hold how many pieces of a product, which have bought how many, and which are done with it.
 
 A value that never changes, made for streams of any length: a hot product may have tens of thousands of open
 reservations, and copying them all at each event would make its replay quadratic. So only the latest changes
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 MERGE_AT = 128
 REMEMBERED = 2048
-"""How many settled orders are remembered at least, to know a repeated message by."""
+"""How many orders that hold nothing are remembered at least, to know a repeated message by."""
 
 
 class Reservations(NamedTuple):  # one is made at every event: a frozen dataclass takes twice as long
@@ -21,7 +21,9 @@ class Reservations(NamedTuple):  # one is made at every event: a frozen dataclas
     """Changes not yet merged. They hide what `held` says of the same order."""
 
     def pieces(self, order_id: str) -> int | None:
-        """What the order holds: 0 once it is settled, None where it was never heard of (or long ago)."""
+        """What the order holds; below 0, what it has bought; 0 where it was undone, None where it was never heard of,
+        or has been settled long ago.
+        """
         for known in (self.recent, self.held, self.settled):
             if order_id in known:
                 return known[order_id]
@@ -36,11 +38,12 @@ class Reservations(NamedTuple):  # one is made at every event: a frozen dataclas
     def _merge(self, recent: Mapping[str, int]) -> "Reservations":
         held, settled = dict(self.held), dict(self.settled)
         for order_id, pieces in recent.items():
-            if pieces:
+            if pieces > 0:
                 held[order_id] = pieces
             else:
                 held.pop(order_id, None)
-                settled[order_id] = 0
+                settled.pop(order_id, None)  # at the end are those that were settled last
+                settled[order_id] = pieces
         for order_id in list(islice(settled, max(0, len(settled) - REMEMBERED))):
             del settled[order_id]
         return Reservations(held, settled, {})

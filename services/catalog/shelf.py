@@ -29,7 +29,10 @@ class Shelf(NamedTuple):
         return Shelf(self.supplied, self.reserved - pieces, self.sold, self.orders.note(order_id, 0))
 
     def sell(self, order_id: str, pieces: int) -> "Shelf":
-        return Shelf(self.supplied, self.reserved - pieces, self.sold + pieces, self.orders.note(order_id, 0))
+        return Shelf(self.supplied, self.reserved - pieces, self.sold + pieces, self.orders.note(order_id, -pieces))
+
+    def take_back(self, order_id: str, pieces: int) -> "Shelf":
+        return Shelf(self.supplied, self.reserved, self.sold - pieces, self.orders.note(order_id, 0))
 
 
 BARE = Shelf(supplied=0, reserved=0, sold=0, orders=NO_RESERVATIONS)

@@ -12,6 +12,7 @@ from services.catalog.events import (
     StockCounted,
     StockReleased,
     StockReserved,
+    StockReturned,
 )
 from shared.consumer import Incoming
 from shared.views import RowView
@@ -19,10 +20,7 @@ from shared.views import RowView
 VIEWS = MetaData()
 
 
-class ProductRow(SQLModel, table=True):
-    __tablename__ = "products"
-    metadata = VIEWS
-
+class ProductRow(SQLModel):
     sku: str = Field(sa_column=Column(Text, primary_key=True))
     name: str = Field(sa_column=Column(Text, nullable=False))
     price: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -30,6 +28,11 @@ class ProductRow(SQLModel, table=True):
     available: int = Field(sa_column=Column(Integer, nullable=False))
     withdrawn: bool = Field(sa_column=Column(Boolean, nullable=False))
     version: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class ProductTable(ProductRow, table=True):
+    __tablename__ = "products"
+    metadata = VIEWS
 
 
 def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
@@ -49,7 +52,7 @@ def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
     match event:
         case StockReserved():
             product.available -= event.quantity
-        case StockReleased():
+        case StockReleased() | StockReturned():
             product.available += event.quantity
         case StockCounted():
             product.available += event.difference
@@ -64,4 +67,4 @@ def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
     return product
 
 
-PRODUCTS = RowView(ProductRow, lambda message: message.data.sku, change)
+PRODUCTS = RowView(ProductRow, ProductTable, lambda message: message.data.sku, change)

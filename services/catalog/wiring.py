@@ -28,7 +28,7 @@ CATALOG = Service(
     ),
     router=router,
     statuses=STATUSES,
-    projections=[Projection("products", ["stock.events"], PRODUCTS.apply)],
+    projections=[Projection("products", ["stock.events"], PRODUCTS.apply, PRODUCTS)],
     reactions=[
         Reaction(
             "reservations",

@@ -1,29 +1,40 @@
 """Orders over HTTP: what became of a checkout, as it is, as it was, and as it happens."""
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 
 from services.order.commands import CancelOrder
 from services.order.decider import Cancelled, Confirmed, InReview, Order, Placed, Reserved, Unplaced
-from services.order.events import Line
+from services.order.events import OrderPlaced
+from services.order.models import (
+    CONFIRMED,
+    RESUME,
+    STREAM,
+    UNKNOWN,
+    EventStream,
+    OrderDetails,
+    OrderId,
+    OrderPage,
+    OrderView,
+)
 from shared.errors import Refused
 from shared.handler import Handled
 from shared.http.calls import Authenticated, Call, Position, answer_list, answer_read
-from shared.http.models import Price
+from shared.http.models import line_view, price_view
 from shared.http.problems import Problem
 from shared.http.routes import LeanRoute
-from shared.money import Money
 from shared.service import Runtime
 from shared.timetravel import AsOf, as_of
+from shared.vault import Vault
 
 STATUSES = {"order-unknown": 404, "version-unknown": 404}
 STATUS = {
@@ -34,59 +45,29 @@ STATUS = {
     Cancelled: "cancelled",
 }
 COLUMNS = "order_id, cart_id, customer_id, status, reason, lines, total, currency, payment_id, placed_at, version"
-CURSOR = r"^\d{1,18}\.[0-9a-f-]{36}$"
+CURSOR = r"^[0-9]{1,18}\.[0-9a-f-]{36}$"
+LAST_EVENT_ID = re.compile(r"[0-9]{1,9}")
 END = f"{2**62}."
-# An order exists a moment after its checkout was accepted: whoever asks in between waits rather than hears 404.
-GRACE_SECONDS = 2.0
 POLL_SECONDS = 0.05
 KEEP_ALIVE_SECONDS = 15.0
 
 
-class LineView(BaseModel):
-    sku: str
-    name: str
-    quantity: int
-    unit_price: Price
-
-
-class OrderView(BaseModel):
-    order_id: str
-    cart_id: str
-    customer_id: str
-    status: Literal["placed", "reserved", "in_review", "confirmed", "cancelled"]
-    reason: str | None
-    lines: list[LineView]
-    total: Price
-    payment_id: str | None
-    version: int
-
-
-class OrderPage(BaseModel):
-    items: list[OrderView]
-    next_cursor: str | None
-
-
 def router(runtime: Runtime) -> APIRouter:
     routes = APIRouter(tags=["order"], route_class=LeanRoute)
-    handler, pool = runtime.handler, runtime.pool
+    handler, pool, vault = runtime.handler, runtime.pool, Vault(runtime.pool, runtime.settings)
 
-    async def reached(position: Position) -> bool:
-        category, _, key = position.stream_id.partition(":")
-        if category == "cart":
-            return bool(await pool.fetchval("SELECT EXISTS (SELECT FROM orders WHERE cart_id = $1)", key))
-        version = await pool.fetchval("SELECT version FROM orders WHERE order_id = $1", key)
-        return version is not None and version >= position.version
+    async def listed(position: Position, customer_id: str) -> bool:
+        """To whom an order is not, it never is."""
+        column = "cart_id" if position.category == "cart" else "order_id"
+        query = f"SELECT version FROM orders WHERE {column} = $1 AND customer_id = $2"
+        version = await pool.fetchval(query, position.key, customer_id)
+        return version is not None and (position.category == "cart" or version >= position.version)
 
-    async def visible(call: Call, order_id: UUID) -> Handled[Order, Any]:
-        await call.wait_for(reached)
-        deadline = time.monotonic() + GRACE_SECONDS
-        handled = await handler.state(f"order:{order_id}")
-        while isinstance(handled.state, Unplaced) and time.monotonic() < deadline:
-            await asyncio.sleep(POLL_SECONDS)
-            handled = await handler.state(f"order:{order_id}")
-        if isinstance(handled.state, Unplaced) or not _may_see(call, handled.state.order.customer_id):
-            raise Refused("order-unknown", "There is no such order.")
-        return handled
+    async def shipping(placed: OrderPlaced) -> dict[str, Any]:
+        """Only where it is read: what is stored as an answer could not be erased."""
+        person = await vault.unseal(placed.customer_id, placed.recipient)
+        shown: Mapping[str, str | None] = person or {"name": None, "address": None}
+        return {"method": placed.shipping_method, **shown, "erased": person is None}
 
     @routes.get("/v1/orders", response_model=OrderPage, summary="One's orders, the latest first")
     async def list_orders(
@@ -94,7 +75,8 @@ def router(runtime: Runtime) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
         cursor: Annotated[str | None, Query(pattern=CURSOR, description="`next_cursor` of the page before.")] = None,
     ) -> Response:
-        await call.wait_for(reached)
+        shown = partial(listed, customer_id=call.principal.subject)
+        await call.wait_for({"order": shown, "cart": shown})
         placed_at, _, order_id = (cursor or END).partition(".")
         rows = await pool.fetch(
             f"SELECT {COLUMNS} FROM orders WHERE customer_id = $1 AND (placed_at, order_id) < ($2, $3)"
@@ -107,45 +89,82 @@ def router(runtime: Runtime) -> APIRouter:
         last = rows[limit - 1] if len(rows) > limit else None
         return answer_list(
             {
-                "items": [_listed(row) for row in rows[:limit]],
+                "items": [_row_view(row) for row in rows[:limit]],
                 "next_cursor": f"{last['placed_at']}.{last['order_id']}" if last else None,
             }
         )
 
-    @routes.get("/v1/orders/{order_id}", response_model=OrderView, summary="An order as it is, or as it was")
+    @routes.get(
+        "/v1/orders/{order_id}",
+        response_model=OrderDetails,
+        summary="An order as it is, or as it was",
+        responses=UNKNOWN,
+    )
     async def order(
-        order_id: UUID,
+        order_id: OrderId,
         call: Authenticated,
         version: Annotated[int | None, Query(ge=1, description="As it was at this version.")] = None,
         at: Annotated[datetime | None, Query(description="As it was at this moment (RFC 3339).")] = None,
     ) -> Response:
-        handled = await visible(call, order_id)
+        handled = await visible(runtime, call, order_id)
         if version or at:
             handled = await as_of(runtime, handled.stream_id, AsOf(version, at))
         if isinstance(handled.state, Unplaced):
             raise Refused("order-unknown", "There was no such order then.")
-        return answer_read(handled, rendered(handled))
+        return answer_read(handled, rendered(handled) | {"shipping": await shipping(handled.state.order)})
 
-    @routes.get("/v1/orders/{order_id}/stream", summary="Its status changes as they happen (Server-Sent Events)")
-    async def stream(order_id: UUID, call: Authenticated) -> Response:
-        await visible(call, order_id)
+    @routes.get(
+        "/v1/orders/{order_id}/stream",
+        response_class=EventStream,
+        summary="Its status changes as they happen (Server-Sent Events)",
+        responses=UNKNOWN | STREAM,
+        openapi_extra={"parameters": [RESUME]},
+    )
+    async def stream(order_id: OrderId, call: Authenticated) -> Response:
+        await visible(runtime, call, order_id)
         last = call.request.headers.get("last-event-id", "0")
-        if not last.isdigit():
+        if not LAST_EVENT_ID.fullmatch(last):
             raise Problem(400, "last-event-id-invalid", "Last-Event-ID is the id of the last event received.")
-        return StreamingResponse(
-            _status_changes(runtime, f"order:{order_id}", int(last)),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store"},
-        )
+        changes = _status_changes(runtime, f"order:{order_id}", int(last))
+        return EventStream(changes, headers={"Cache-Control": "no-store"})
 
-    @routes.post("/v1/orders/{order_id}/cancel", response_model=OrderView, summary="Cancel an order")
-    async def cancel(order_id: UUID, call: Authenticated) -> Response:
-        await visible(call, order_id)
+    @routes.post(
+        "/v1/orders/{order_id}/cancel",
+        response_model=OrderView,
+        summary="Cancel an order",
+        responses=UNKNOWN | CONFIRMED,
+    )
+    async def cancel(order_id: OrderId, call: Authenticated) -> Response:
+        await visible(runtime, call, order_id)
         by_support = "support" in call.principal.roles
         command = CancelOrder("support" if by_support else "customer", call.principal.subject)
         return await call.perform(handler, f"order:{order_id}", command, rendered)
 
     return routes
+
+
+async def visible(runtime: Runtime, call: Call, order_id: UUID) -> Handled[Order, Any]:
+    """The order as it is now, to whom it may concern."""
+    stream_id = f"order:{order_id}"
+
+    async def look() -> tuple[Handled[Order, Any], OrderPlaced] | None:
+        handled = await runtime.handler.state(stream_id)
+        if isinstance(handled.state, Unplaced) or not call.principal.may_see(handled.state.order.customer_id):
+            return None
+        return handled, handled.state.order
+
+    async def stored(position: Position) -> bool:
+        return position.version <= (await runtime.handler.state(stream_id)).version
+
+    async def placed(_checkout: Position) -> bool:
+        return True  # or it would not have been found
+
+    if not (found := await call.find(look, "order", "cart")):
+        raise Refused("order-unknown", "There is no such order.")
+    if not call.min_position:
+        return found[0]
+    await call.wait_for({stream_id: stored, f"cart:{found[1].cart_id}": placed})
+    return await runtime.handler.state(stream_id)
 
 
 async def _status_changes(runtime: Runtime, stream_id: str, last: int) -> AsyncIterator[bytes]:
@@ -180,28 +199,16 @@ def rendered(handled: Handled[Order, Any]) -> dict[str, Any]:
         "customer_id": placed.customer_id,
         "status": STATUS[type(order)],
         "reason": order.reason if isinstance(order, Cancelled) else None,
-        "lines": [_line(line) for line in placed.lines],
-        "total": _money(placed.total),
+        "lines": [line_view(line) for line in placed.lines],
+        "total": price_view(placed.total),
         "payment_id": None if isinstance(order, Placed) else order.payment_id or None,
         "version": handled.version,
     }
 
 
-def _listed(row: Any) -> dict[str, Any]:
+def _row_view(row: Any) -> dict[str, Any]:
     fields = ("order_id", "cart_id", "customer_id", "status", "reason", "payment_id", "version")
     return {name: row[name] for name in fields} | {
         "lines": orjson.loads(row["lines"]),
         "total": {"amount": row["total"], "currency": row["currency"]},
     }
-
-
-def _may_see(call: Call, customer_id: str) -> bool:
-    return customer_id == call.principal.subject or "support" in call.principal.roles
-
-
-def _line(line: Line) -> dict[str, Any]:
-    return {"sku": line.sku, "name": line.name, "quantity": line.quantity, "unit_price": _money(line.unit_price)}
-
-
-def _money(money: Money) -> dict[str, Any]:
-    return {"amount": money.amount, "currency": money.currency}

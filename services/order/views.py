@@ -17,11 +17,7 @@ from shared.views import RowView
 VIEWS = MetaData()
 
 
-class OrderRow(SQLModel, table=True):
-    __tablename__ = "orders"
-    __table_args__ = (Index("orders_customer", "customer_id", "placed_at", "order_id"), Index("orders_cart", "cart_id"))
-    metadata = VIEWS
-
+class OrderRow(SQLModel):
     order_id: str = Field(sa_column=Column(Text, primary_key=True))
     cart_id: str = Field(sa_column=Column(Text, nullable=False))
     customer_id: str = Field(sa_column=Column(Text, nullable=False))
@@ -33,6 +29,12 @@ class OrderRow(SQLModel, table=True):
     payment_id: str | None = Field(sa_column=Column(Text, nullable=True))
     placed_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     version: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class OrderTable(OrderRow, table=True):
+    __tablename__ = "orders"
+    __table_args__ = (Index("orders_customer", "customer_id", "placed_at", "order_id"), Index("orders_cart", "cart_id"))
+    metadata = VIEWS
 
 
 def change(order: OrderRow | None, message: Incoming) -> OrderRow | None:
@@ -65,4 +67,4 @@ def change(order: OrderRow | None, message: Incoming) -> OrderRow | None:
     return order
 
 
-ORDERS = RowView(OrderRow, lambda message: message.stream_id.removeprefix("order:"), change)
+ORDERS = RowView(OrderRow, OrderTable, lambda message: message.stream_id.removeprefix("order:"), change)

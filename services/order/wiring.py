@@ -32,7 +32,7 @@ def order(settings: Settings) -> Service:
         ),
         router=router,
         statuses=STATUSES,
-        projections=[Projection("orders", ["order.events"], ORDERS.apply)],
+        projections=[Projection("orders", ["order.events"], ORDERS.apply, ORDERS)],
         reactions=[
             Reaction(
                 "process",

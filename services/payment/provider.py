@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -91,7 +92,7 @@ class Errands:
         self._provider = provider
         self._tries: dict[str, int] = {}
 
-    async def look_at(self, stream_id: str) -> int | None:
+    async def look_at(self, stream_id: str, because: Context) -> int | None:
         operation = next_operation((await self._handler.state(stream_id)).state)
         if operation is None:
             return None
@@ -103,7 +104,7 @@ class Errands:
         # Answered, not recorded: after a death here the same key is asked again, and tells the same.
         crashpoint("answered by the provider, not recorded")
         try:
-            done = await self._handler.handle(stream_id, answer, Context("service:payment"))
+            done = await self._handler.handle(stream_id, answer, replace(because, actor="service:payment"))
         except Refused:
             return None
         return self._later(operation.key) if not getattr(done, "events", ()) else None

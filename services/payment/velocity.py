@@ -64,8 +64,8 @@ class Velocity:
     customers: OrderedDict[str, Customer] = field(default_factory=OrderedDict)
     tokens: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)
     """When which customer last used it."""
-    alerts: OrderedDict[str, Alert] = field(default_factory=OrderedDict)
-    """By customer id or token."""
+    alerts: OrderedDict[str, tuple[Alert, ...]] = field(default_factory=OrderedDict)
+    """By customer id or token, those that none outdoes. A milder one that is newer counts when the worse is over."""
 
 
 def observe(velocity: Velocity, event: Event, at: int) -> None:
@@ -87,8 +87,10 @@ def heed(velocity: Velocity, alert: Mapping[str, Any]) -> None:
     """Take note of a FraudAlert, about a customer, a token, or both."""
     heard = Alert(alert["at"], alert["score"], tuple(alert["reasons"]))
     for about in (alert["customer_id"], alert["payment_token"]):
-        if about and heard >= _known(velocity.alerts, about, heard):
-            velocity.alerts[about] = heard
+        if about:
+            known = _known(velocity.alerts, about, ())
+            if not any(_outdoes(it, heard) for it in known):
+                velocity.alerts[about] = (*(it for it in known if not _outdoes(heard, it)), heard)
 
 
 def features(velocity: Velocity, attempt: Attempt, rules: Rules) -> Features:
@@ -126,9 +128,14 @@ def _usual(customer: Customer, currency: str) -> int:
 
 def _worst_alert(velocity: Velocity, attempt: Attempt, rules: Rules) -> Alert:
     about = [attempt.customer_id, *([] if attempt.payment_token in rules.shared_tokens else [attempt.payment_token])]
-    heard = (velocity.alerts[it] for it in about if it in velocity.alerts)
+    heard = (alert for it in about for alert in velocity.alerts.get(it, ()))
     current = (alert for alert in heard if alert.at > attempt.at - rules.alert_ms)
     return max(current, key=lambda alert: alert.score, default=Alert(0, 0, ()))
+
+
+def _outdoes(one: Alert, other: Alert) -> bool:
+    """As bad and as new, at least; itself, too."""
+    return one.at >= other.at and one[1:] >= other[1:]
 
 
 def _customer(velocity: Velocity, customer_id: str) -> Customer:

@@ -4,10 +4,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from uuid_utils import uuid7
 
+from shared.http.examples import CUSTOMER_ID, like
 from shared.settings import Settings
 
 
 class Session(BaseModel):
+    model_config = like({"customer_id": CUSTOMER_ID, "token": "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl"})
+
     customer_id: str
     token: str
 

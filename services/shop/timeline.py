@@ -3,22 +3,37 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
-from uuid import UUID
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from services.order.decider import payment_of
-from shared.envelope import Recorded, rfc3339
-from shared.errors import Refused
+from services.order.api import visible
+from services.order.models import UNKNOWN, OrderId
+from services.replay.related import Happened, story_of_order
+from shared.envelope import rfc3339
 from shared.http.calls import Authenticated, answer_list
+from shared.http.examples import ORDER_ID, like
 from shared.http.routes import LeanRoute
 from shared.service import Runtime
+from shared.vault import Vault
 
-SEALED = {"recipient"}
+SEALED = "recipient"
+HAPPENING = {
+    "id": "0190b1de-0000-7000-8000-000000000007",
+    "type": "LineReserved",
+    "service": "order",
+    "stream": f"order:{ORDER_ID}",
+    "time": "2026-11-16T08:00:00.000Z",
+    "version": 2,
+    "actor": "service:order",
+    "caused_by": "0190b1de-0000-7000-8000-000000000006",
+    "data": {"order_id": ORDER_ID, "sku": "MUG-350"},
+}
 
 
 class Happening(BaseModel):
+    model_config = like(HAPPENING)
+
     id: str
     type: str
     service: str
@@ -31,6 +46,8 @@ class Happening(BaseModel):
 
 
 class Timeline(BaseModel):
+    model_config = like({"items": [HAPPENING]})
+
     items: list[Happening]
 
 
@@ -38,35 +55,27 @@ def router(runtimes: Sequence[Runtime]) -> APIRouter:
     routes = APIRouter(tags=["order"], route_class=LeanRoute)
     by_category = {runtime.service.decider.category: runtime for runtime in runtimes}
 
-    @routes.get("/v1/orders/{order_id}/events", response_model=Timeline, summary="Its timeline across services")
-    async def events(order_id: UUID, call: Authenticated) -> Response:
-        orders = by_category["order"]
-        history = await orders.store.history(f"order:{order_id}")
-        if not history:
-            raise Refused("order-unknown", "There is no such order.")
-        placed = await orders.memory.decode(history[0].value)
-        if placed.customer_id != call.principal.subject and "support" not in call.principal.roles:
-            raise Refused("order-unknown", "There is no such order.")
-        told = [(orders, event) for event in history]
-        told += await _history(by_category["cart"], placed.cart_id)
-        told += await _history(by_category["payment"], payment_of(str(order_id)))
-        # A product's stream has the events of all orders: take those of the requests that this one went through.
-        requests = sorted({event.correlation_id for event in history})
-        for line in placed.lines:
-            told += await _history(by_category["stock"], line.sku, requests)
-        told.sort(key=lambda pair: (pair[1].time, pair[1].version))
-        return answer_list({"items": [await _happening(runtime, event) for runtime, event in told]})
+    orders = by_category["order"]
+    vault = Vault(orders.pool, orders.settings)
+
+    @routes.get(
+        "/v1/orders/{order_id}/events",
+        response_model=Timeline,
+        summary="Its timeline across services",
+        responses=UNKNOWN,
+    )
+    async def events(order_id: OrderId, call: Authenticated) -> Response:
+        await visible(orders, call, order_id)
+        told = await story_of_order(by_category, str(order_id))
+        return answer_list({"items": [await _happening(vault, by_category[it.category], it) for it in told]})
 
     return routes
 
 
-async def _history(runtime: Runtime, key: str, requests: Sequence[str] | None = None) -> list[tuple[Runtime, Recorded]]:
-    stream_id = runtime.service.decider.stream_id(key)
-    return [(runtime, event) for event in await runtime.store.history(stream_id, correlation_ids=requests)]
-
-
-async def _happening(runtime: Runtime, event: Recorded) -> dict[str, Any]:
-    data = asdict(await runtime.memory.decode(event.value))
+async def _happening(vault: Vault, runtime: Runtime, happened: Happened) -> dict[str, Any]:
+    event, data = happened.recorded, asdict(happened.event)
+    if SEALED in data:  # name and address; null once they are erased
+        data[SEALED] = await vault.unseal(data["customer_id"], data[SEALED])
     return {
         "id": event.event_id,
         "type": event.type,
@@ -76,5 +85,5 @@ async def _happening(runtime: Runtime, event: Recorded) -> dict[str, Any]:
         "version": event.version,
         "actor": event.actor,
         "caused_by": event.causation_id,
-        "data": {name: value for name, value in data.items() if name not in SEALED},
+        "data": data,
     }

@@ -1,6 +1,7 @@
 """The FastAPI application of a process: problems, body limit, tokens, health and metrics around the routers."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import PlainTextResponse
@@ -11,6 +12,7 @@ from shared.http.auth import Tokens
 from shared.http.limits import RateLimit
 from shared.http.metrics import CONTENT_TYPE, Counted, Gather, Metrics
 from shared.http.problems import Problem, Statuses
+from shared.http.routes import Shortcut
 from shared.settings import Settings
 
 Readiness = Callable[[], Awaitable[dict[str, str]]]
@@ -24,12 +26,13 @@ def create_app(
     statuses: Statuses,
     readiness: Readiness,
     gather: Gather,
-) -> FastAPI:
+) -> ASGIApp:
     app = FastAPI(
         title=title,
         description="Every fact is an event, appended once, never changed.",
         version="1",
         strict_content_type=False,
+        redirect_slashes=False,
     )
     app.state.settings = settings
     app.state.tokens = Tokens(settings)
@@ -39,17 +42,17 @@ def create_app(
     problems.install(app)
     openapi.document(app, routers)
     metrics = Metrics(gather)
-    app.add_middleware(BodyLimit, limit=settings.body_limit)
-    app.add_middleware(Counted, metrics=metrics)
     for router in routers:
         # As they are: an included router is looked through by FastAPI in layers, for each request anew.
         app.router.routes.extend(router.routes)
 
-    @app.get("/healthz", tags=["process"], summary="Is the process alive?")
+    @app.get("/healthz", tags=["process"], summary="Is the process alive?", responses=_says("alive"))
     async def healthz() -> dict[str, str]:
         return {"status": "alive"}
 
-    @app.get("/readyz", tags=["process"], summary="Has it all it needs?")
+    lacks = openapi.refusal(503, "not-ready", "PostgreSQL (cart): it does not answer.")
+
+    @app.get("/readyz", tags=["process"], summary="Has it all it needs?", responses=_says("ready") | lacks)
     async def readyz() -> Response:
         if lacking := await readiness():
             detail = "; ".join(f"{part}: {reason}" for part, reason in lacking.items())
@@ -62,7 +65,11 @@ def create_app(
     async def show_metrics() -> Response:
         return Response(await metrics.page(), media_type=CONTENT_TYPE)
 
-    return app
+    return Counted(BodyLimit(Shortcut(app), settings.body_limit), metrics)
+
+
+def _says(status: str) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {"application/json": {"example": {"status": status}}}}}
 
 
 class BodyLimit:

@@ -30,6 +30,10 @@ class Principal:
         if self.roles.isdisjoint(roles):
             raise Problem(403, "forbidden", f"This needs the role {' or '.join(roles)}.")
 
+    def may_see(self, customer_id: str) -> bool:
+        """What is that customer's: they themselves, and support."""
+        return customer_id == self.subject or "support" in self.roles
+
 
 class Tokens:
     def __init__(self, settings: Settings) -> None:

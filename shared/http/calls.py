@@ -2,12 +2,11 @@
 
 import asyncio
 import hmac
-import os
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import Depends, Request, Response
@@ -23,10 +22,13 @@ from shared.logs import correlation
 from shared.store import StoredAnswer
 
 POSITION = re.compile(r"([a-z]+:[\x21-\x7e]{1,200})@(\d{1,9})")
-ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+ETAG = re.compile(r'(?:W/)?"(\d{1,9})"|(\d{1,9})')
+"""Quoted, as it is answered; bare, as one types it into a shell."""
+KEY = re.compile(r"[\x21-\x7e]{1,200}")
 TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 CORRELATION = re.compile(r"[\x21-\x7e]{1,64}")
 POLL_SECONDS = 0.005
+GRACE_SECONDS, GRACE_POLL_SECONDS = 2.0, 0.05
 READ = {
     name.encode(): name
     for name in (
@@ -41,6 +43,7 @@ READ = {
 }
 
 Render = Callable[[Handled[Any, Any]], Any]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,18 @@ class Position:
     def __str__(self) -> str:
         return f"{self.stream_id}@{self.version}"
 
+    @property
+    def category(self) -> str:
+        return self.stream_id.partition(":")[0]
+
+    @property
+    def key(self) -> str:
+        return self.stream_id.partition(":")[2]
+
+
+Views = Mapping[str, Callable[[Position], Awaitable[bool]]]
+"""What a read can wait for, by stream or by category of streams: whether it is shown yet."""
+
 
 @dataclass(slots=True)
 class Read:
@@ -61,15 +76,40 @@ class Read:
     request: Request
     min_position: Position | None
 
-    async def wait_for(self, reached: Callable[[Position], Awaitable[bool]]) -> None:
+    async def wait_for(self, views: Views) -> None:
         """Hold the read until its view shows what Min-Position names."""
-        if not self.min_position:
+        if not (position := self.min_position):
             return
-        deadline = time.monotonic() + self.request.app.state.settings.min_position_timeout
-        while not await reached(self.min_position):
+        reached = views.get(position.stream_id) or views.get(position.category)
+        if reached is None:
+            raise _elsewhere(position)
+        deadline = time.monotonic() + self._patience()
+        while not await reached(position):
             if time.monotonic() > deadline:
-                raise Problem(504, "position-not-reached", f"The view has not reached {self.min_position} in time.")
+                raise self._too_early()
             await asyncio.sleep(POLL_SECONDS)
+
+    async def find(self, look: Callable[[], Awaitable[Found | None]], *categories: str) -> Found | None:
+        """What another service's event brings about exists a moment after it was promised: whoever asks in between
+        waits rather than hears 404. What is somebody else's is not found either, and takes as long.
+        """
+        if self.min_position and self.min_position.category not in categories:
+            raise _elsewhere(self.min_position)
+        patience = self._patience() if self.min_position else min(self._patience(), GRACE_SECONDS)
+        deadline = time.monotonic() + patience
+        while (found := await look()) is None:
+            if time.monotonic() > deadline:
+                if self.min_position:
+                    raise self._too_early()
+                return None
+            await asyncio.sleep(GRACE_POLL_SECONDS)
+        return found
+
+    def _patience(self) -> float:
+        return float(self.request.app.state.settings.min_position_timeout)
+
+    def _too_early(self) -> Problem:
+        return Problem(504, "position-not-reached", f"The view has not reached {self.min_position} in time.")
 
 
 @dataclass(slots=True)
@@ -103,10 +143,9 @@ class Call(Read):
         keyed = KeyedRequest(self.key, await self._digest(), answer) if self.key else None
         outcome = await handler.handle(stream_id, command, self.context, expected=self.expected, request=keyed)
         if isinstance(outcome, StoredAnswer):
-            response = _respond(outcome.status, unpack_headers(outcome.headers), outcome.body)
-            response.headers["Idempotency-Replayed"] = "true"
-            return response
-        return _respond(status, _headers(outcome, location), orjson.dumps(render(outcome)))
+            headers = [*unpack_headers(outcome.headers), ("idempotency-replayed", b"true")]
+            return Answer(outcome.status, headers, outcome.body)
+        return Answer(status, _headers(outcome, location), orjson.dumps(render(outcome)))
 
     async def _digest(self) -> bytes:
         request = self.request
@@ -115,10 +154,19 @@ class Call(Read):
         return hmac.digest(request.app.state.digest_key, target + await request.body(), "sha256")
 
 
-def _respond(status: int, headers: list[tuple[str, bytes]], body: bytes) -> Response:
-    response = Response(body, status)
-    response.raw_headers.extend((name.encode(), value) for name, value in headers)
-    return response
+def _elsewhere(position: Position) -> Problem:
+    return Problem(400, "min-position-elsewhere", f"Nothing here ever shows {position.stream_id}.")
+
+
+class Answer(Response):
+    """With the headers it is given and no others: Starlette's own looks for what might be missing."""
+
+    def __init__(self, status: int, headers: list[tuple[str, bytes]], body: bytes) -> None:
+        self.status_code = status
+        self.body = body
+        self.background = None
+        self.raw_headers = [(name.encode(), value) for name, value in headers]
+        self.raw_headers.append((b"content-length", b"%d" % len(body)))
 
 
 def _headers(handled: Handled[Any, Any], location: str | None) -> list[tuple[str, bytes]]:
@@ -131,11 +179,11 @@ def _headers(handled: Handled[Any, Any], location: str | None) -> list[tuple[str
 
 
 def answer_read(handled: Handled[Any, Any], body: Any) -> Response:
-    return _respond(200, _headers(handled, None), orjson.dumps(body))
+    return Answer(200, _headers(handled, None), orjson.dumps(body))
 
 
 def answer_list(body: Any) -> Response:
-    return _respond(200, [("content-type", b"application/json")], orjson.dumps(body))
+    return Answer(200, [("content-type", b"application/json")], orjson.dumps(body))
 
 
 async def _call(request: Request) -> Call:
@@ -144,25 +192,25 @@ async def _call(request: Request) -> Call:
     tokens: Tokens = request.app.state.tokens
     principal = await tokens.principal(headers.get("authorization"))
     request.app.state.rate_limit.take(principal.subject)
-    request_id = str(uuid7())
+    request_id = uuid7()
     asked = headers.get("x-correlation-id", "")
-    correlation_id = asked if CORRELATION.fullmatch(asked) else request_id
+    correlation_id = asked if CORRELATION.fullmatch(asked) else str(request_id)
     traceparent = headers.get("traceparent", "")
     if not TRACEPARENT.fullmatch(traceparent):
-        random = os.urandom(24).hex()
-        traceparent = f"00-{random[:32]}-{random[32:]}-01"
+        trace_id = request_id.hex  # its second half is random: a span's id
+        traceparent = f"00-{trace_id}-{trace_id[16:]}-01"
     correlation.set(correlation_id)
     return Call(
         request,
         _position(headers.get("min-position")),
         principal,
-        Context(principal.subject, correlation_id, request_id, traceparent),
+        Context(principal.subject, correlation_id, str(request_id), traceparent),
         _key(headers.get("idempotency-key")),
         _expected(headers.get("if-match"), headers.get("if-none-match")),
     )
 
 
-_call.needs_token = True  # type: ignore[attr-defined] # told to OpenAPI
+_call.roles = ()  # type: ignore[attr-defined] # told to OpenAPI: any token will do
 
 
 async def _read(request: Request) -> Read:
@@ -175,8 +223,10 @@ def _headers_of(request: Request) -> dict[str, str]:
 
 
 def _key(header: str | None) -> str | None:
-    if header is not None and not 1 <= len(header) <= 200:
-        raise Problem(400, "idempotency-key-invalid", "An Idempotency-Key has 1 to 200 characters.")
+    if header is not None and not KEY.fullmatch(header):
+        raise Problem(
+            400, "idempotency-key-invalid", "An Idempotency-Key has 1 to 200 printable ASCII characters, and no space."
+        )
     return header
 
 
@@ -189,7 +239,7 @@ def _expected(if_match: str | None, if_none_match: str | None) -> int | None:
         return None
     if not (etag := ETAG.fullmatch(if_match)):
         raise Problem(400, "if-match-invalid", 'If-Match takes one ETag as it was answered, such as "7".')
-    return int(etag[1])
+    return int(etag[1] or etag[2])
 
 
 def _position(header: str | None) -> Position | None:
@@ -206,7 +256,7 @@ def requires(*roles: Role) -> Any:
         call.principal.require(*roles)
         return call
 
-    check.needs_token = True  # type: ignore[attr-defined] # told to OpenAPI
+    check.roles = roles  # type: ignore[attr-defined] # told to OpenAPI
     return check
 
 

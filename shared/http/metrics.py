@@ -24,6 +24,16 @@ class Metrics:
             "till_http_request_seconds", "Time to answer.", ["method", "route"], registry=self._registry
         )
         self._gauges: dict[str, Gauge] = {}
+        # By method, route and status: to look one up by its labels costs more than to count.
+        self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        counted = self._counted.get((method, route, status))
+        if counted is None:
+            counted = self.requests.labels(method, route, status), self.seconds.labels(method, route)
+            self._counted[method, route, status] = counted
+        counted[0].inc()
+        counted[1].observe(seconds)
 
     async def page(self) -> bytes:
         for name, labels, value in await self._gather():
@@ -58,5 +68,4 @@ class Counted:
             await self._app(scope, receive, noting)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self._metrics.requests.labels(scope["method"], route, status).inc()
-            self._metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - start)
+            self._metrics.count(scope["method"], route, status, time.perf_counter() - start)

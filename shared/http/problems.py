@@ -8,6 +8,9 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Route
+from starlette.types import Scope
 
 from shared.database import AWAY, is_away
 from shared.errors import OperatorError, Refused
@@ -62,6 +65,8 @@ def _of(error: Exception) -> Problem:
             return Problem(503, "contended", "Too many at once; nothing was written. Try again.", RETRY_AFTER)
         case Unavailable() | OperatorError():
             return _unavailable()
+        case ClientDisconnect():
+            return Problem(400, "body-cut-off", "The connection was closed before the body had ended.")
         case RequestValidationError():
             return _of_validation(error)
         case HTTPException():
@@ -94,23 +99,32 @@ def _of_validation(error: RequestValidationError) -> Problem:
     )
 
 
-async def _respond(_request: Request, error: Exception) -> Response:
-    return _of(error).response()
+def answer(error: Exception, scope: Scope) -> Response:
+    """What whoever asked is told. What nobody foresaw is logged as well."""
+    app: FastAPI = scope["app"]
+    if isinstance(error, Refused):
+        return of_refusal(error, app.state.statuses).response()
+    problem = _of(error)
+    if problem.status == 500:
+        log.error("unhandled", exc_info=error, extra={"path": scope["path"]})
+    if problem.status == 405:  # Starlette tells the methods of the first route of the path, and we have one for each
+        problem.headers = {"Allow": ", ".join(sorted(_methods(app, scope["path"])))}
+    return problem.response()
 
 
-async def _respond_to_refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return of_refusal(error, request.app.state.statuses).response()
+def _methods(app: FastAPI, path: str) -> set[str]:
+    routes = [route for route in app.routes if isinstance(route, Route) and route.path_regex.match(path)]
+    return {method for route in routes for method in route.methods or ()}
 
 
-async def _respond_to_bug(request: Request, error: Exception) -> Response:
-    log.error("unhandled", exc_info=error, extra={"path": request.url.path})
-    return _of(error).response()
+async def _respond(request: Request, error: Exception) -> Response:
+    return answer(error, request.scope)
 
 
 def install(app: FastAPI) -> None:
     for kind in (
         Problem,
+        Refused,
         StaleVersion,
         KeyReused,
         Contended,
@@ -119,7 +133,6 @@ def install(app: FastAPI) -> None:
         RequestValidationError,
         HTTPException,
         *AWAY,
+        Exception,
     ):
         app.add_exception_handler(kind, _respond)
-    app.add_exception_handler(Refused, _respond_to_refusal)
-    app.add_exception_handler(Exception, _respond_to_bug)

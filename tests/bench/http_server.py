@@ -4,7 +4,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from services.cart.api import NewItem
+from services.cart.models import NewItem
 from services.cart.wiring import cart
 from services.catalog.wiring import CATALOG
 from services.shop import sessions

@@ -16,6 +16,7 @@ from shared.schemas import load_schemas
 from shared.service import Runtime
 from shared.settings import Settings
 from shared.snapshots import Snapshots
+from tests.bench import looking_back, state
 from tests.bench.commands import TUNED, TheirCart, their_application
 from tests.bench.figures import Figure, side_by_side
 from tests.bench.kernel import CUSTOMER, ME, MUG, Stopwatch, add_item, cart_service, empty, open_carts
@@ -45,6 +46,8 @@ async def run(settings: Settings) -> list[Figure]:
     return [
         Figure("replay of a long stream, bare fetch + decode + fold", *bare, "events/s", at_least=0.85),
         Figure("replay of a long stream, eventsourcing", *theirs, "events/s", at_least=4.5),
+        *await state.run(settings),
+        *await looking_back.run(settings),
     ]
 
 

@@ -9,6 +9,10 @@ from tests.e2e.shop import Shop, new_sku, put_product, started
 
 @pytest.fixture(scope="module")
 def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
+    yield from running(stack_environment)
+
+
+def running(stack_environment: dict[str, str]) -> Iterator[Shop]:
     with started(stack_environment) as shop:
         yield shop
         with shop.staff("operator") as operator:

@@ -24,7 +24,7 @@ from shared.settings import Settings
 from tests.integration.kit import Record, read_topic
 from tests.till import eventually
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 
 
@@ -202,10 +202,40 @@ def open_cart(guest: httpx.Client) -> str:
     return str(answer.headers["Location"])
 
 
+FINAL = ("confirmed", "cancelled")
 CHECKOUT: dict[str, Any] = {
     "payment_token": "tok_ok",
     "shipping": {"method": "express", "name": "Ann Example", "address": "1 Mill Lane\nOldtown"},
 }
+
+
+def buy(guest: httpx.Client, product: Product, quantity: int = 1, token: str = "tok_ok") -> str:
+    """The path of the order."""
+    cart = open_cart(guest)
+    put_in(guest, cart, product, quantity)
+    answer = guest.post(f"{cart}/checkout", json=CHECKOUT | {"payment_token": token})
+    assert answer.status_code == 202, answer.text
+    return str(answer.headers["Location"])
+
+
+def order(guest: httpx.Client, path: str) -> dict[str, Any]:
+    answer = guest.get(path)
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def settled(guest: httpx.Client, path: str) -> dict[str, Any]:
+    def final() -> dict[str, Any] | None:
+        answer = guest.get(path)
+        if answer.status_code == 404:
+            return None  # under load it takes longer than the shop's patience to be placed
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document if document["status"] in FINAL else None
+
+    found: dict[str, Any] = eventually(final, f"{path} is final", 60)
+    return found
 
 
 def versions(records: Sequence[Record], stream_id: str) -> list[int]:

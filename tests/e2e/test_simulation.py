@@ -13,7 +13,7 @@ import pytest
 from infra.local.throwaway import settings_of, throwaway
 from infra.shoppers.ledger import read_from
 from shared.http.auth import Tokens
-from tests.till import Till, eventually
+from tests.till import Ran, Till, eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,14 +76,24 @@ def _check_that_a_planted_order_is_missed(till: Till, ledger: Path, planted: Pat
     assert "order lost was accepted, and is there 0 times" in out
 
 
-def test_a_demo_tells_the_story_of_an_order(till: Till) -> None:
-    ran = till("demo", "--seconds", "4")
-    assert ran.code == 0, ran.out + ran.err
+@pytest.mark.timeout(400)
+def test_a_demo_tells_the_story_of_an_order_and_of_the_lake(till: Till) -> None:
+    with till.begin("demo", "--seconds", "4") as process:
+        ran = Ran(0, *process.communicate(timeout=380))
+    assert process.returncode == 0, ran.out + ran.err
     story = [line.split()[2:4] for line in ran.out.splitlines() if " s  " in line]
     told = [service + " " + event for service, event in story]
     for event in ("cart CartCheckedOut", "order OrderConfirmed", "catalog StockSold", "payment PaymentCaptured"):
         assert event in told, ran.out
     assert "The books balance" in ran.out
+
+    provider = httpx.get(f"http://127.0.0.1:{till.port('TILL_PSP_PORT')}/ledger").json()["totals"]["EUR"]
+    net = provider["captured"] - provider["refunded"]
+    kept = "SELECT sum(total) AS sold, (SELECT sum(captured - refunded) FROM gold.orders) AS kept FROM gold.orders "
+    assert till("sql", f"{kept} WHERE status = 'confirmed'", "--json").document == [{"sold": net, "kept": net}]
+    assert not (till.home / "logs" / "lake.log").read_text().count("Traceback")
+    assert "jdk.incubator" not in ran.err, "the noise of Spark is in its log"
+    assert "behind Kafka: silver" in till("status").out
 
 
 def test_a_load_run_ends_well_and_leaves_a_report(till: Till) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.schema import CreateTable
 
 from services.cart.commands import Product
 from services.cart.products import Products
-from services.cart.views import CHANGED, KnownProduct
+from services.cart.views import CHANGED, KnownProductTable
 from shared.money import Money
 from shared.service import Runtime
 from tests.integration.kit import Tallies, running, until
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def runtime(tallies: Tallies) -> AsyncIterator[Runtime]:
     async with tallies.opened() as runtime:
-        await runtime.pool.execute(str(CreateTable(KnownProduct.__table__)))  # type: ignore[attr-defined]
+        await runtime.pool.execute(str(CreateTable(KnownProductTable.__table__)))  # type: ignore[attr-defined]
         await runtime.pool.execute("INSERT INTO products VALUES ('MUG', 'Mug', 100, 'EUR', false, 1)")
         yield runtime
 

@@ -20,7 +20,7 @@ from shared.money import Money
 from shared.schemas import Schemas, load_schemas
 from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
-from tests.integration.kit import create_topics, delete_topics, drop_schema, register, running, until
+from tests.integration.kit import PATIENCE, create_topics, delete_topics, drop_schema, register, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -146,3 +146,67 @@ async def test_a_cart_that_cannot_be_read_does_not_hold_up_the_others(stack: Set
         lease = await due(there, broken)
         assert lease is not None
         assert lease > now(), "it is tried again, later"
+
+
+async def test_what_a_deadline_leads_to_is_caused_by_the_event_that_set_it(stack: Settings) -> None:
+    async with carts(stack) as [runtime]:
+        idle, older = await opened(runtime, ago=IDLE), await opened(runtime, ago=IDLE)
+        await runtime.handler.handle(idle, AddItem("ann", "MUG", 1, MUG, millis(now()) - IDLE), ANN)
+        # As an older release sets it:
+        await runtime.pool.execute("UPDATE deadlines SET version = 0 WHERE stream_id = $1", older)
+        assert await DeadlineWorker(runtime.pool, runtime.handler).fire() == 2
+        [opening, _, end] = await runtime.store.history(idle)
+        assert (end.causation_id, end.correlation_id) == (opening.event_id, opening.correlation_id)
+        assert end.actor == "system:deadline"
+        [*_, end] = await runtime.store.history(older)
+        assert (end.type, end.causation_id) == ("CartAbandoned", "")
+
+
+async def test_one_that_takes_long_delays_no_other(stack: Settings) -> None:
+    async with carts(stack) as [runtime]:
+        met: asyncio.Queue[str] = asyncio.Queue()
+        given_up = asyncio.Event()
+
+        async def look_at(stream_id: str, _because: Context) -> None:
+            await met.put(stream_id)
+            if stream_id == slow:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    given_up.set()
+
+        slow = await opened(runtime, ago=IDLE)
+        channel = f"outbox_{runtime.service.name}"
+        async with running(DeadlineWorker(runtime.pool, runtime.handler, look_at, channel).run()):
+            assert await asyncio.wait_for(met.get(), PATIENCE) == slow
+            for _ in range(3):
+                quick = await opened(runtime, ago=IDLE)
+                assert await asyncio.wait_for(met.get(), PATIENCE) == quick
+            assert not given_up.is_set()
+        assert given_up.is_set(), "it outlives its worker"
+        assert await due(runtime, slow), "its deadline is lost with the worker"
+
+
+async def test_no_more_are_met_at_once_than_there_is_room_for(stack: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.deadlines.AT_ONCE", 3)
+    async with carts(stack) as [runtime]:
+        together = asyncio.Barrier(3)
+        at_once: list[int] = []
+        here = 0
+
+        async def look_at(_stream_id: str, _because: Context) -> None:
+            nonlocal here
+            here += 1
+            at_once.append(here)
+            await together.wait()
+            here -= 1
+
+        async def none_left() -> bool:
+            return not await runtime.pool.fetchval("SELECT EXISTS (SELECT FROM deadlines)")
+
+        for _ in range(9):
+            await opened(runtime, ago=IDLE)
+        async with running(DeadlineWorker(runtime.pool, runtime.handler, look_at).run()):
+            await until(none_left)
+        assert len(at_once) == 9
+        assert max(at_once) == 3

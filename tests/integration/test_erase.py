@@ -4,13 +4,12 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import confluent_kafka
 import httpx
@@ -33,6 +32,7 @@ from tests.integration.refusing import refusing
 from tests.till import Till, eventually
 
 Result = TypeVar("Result")
+Unsealed = dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,12 @@ class Person:
     sealed: str
     """Name and address as they are in the events."""
     checkout: httpx.Response
+    order: str
+    """Its path."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": self.checkout.request.headers["Authorization"]}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +81,8 @@ def ann(shop: Shop, stack: Settings) -> Person:
         eventually(lambda: guest.get(f"/v1/orders/{order_id}").is_success, "the order is placed")
     for service in ("cart", "order", "catalog"):
         eventually(partial(is_published, shop, service), f"the outbox of {service} is empty")
-    return Person(opened["customer_id"], name, address, asyncio.run(recipient(stack, opened["cart_id"])), checkout)
+    sealed = asyncio.run(recipient(stack, opened["cart_id"]))
+    return Person(opened["customer_id"], name, address, sealed, checkout, f"/v1/orders/{order_id}")
 
 
 def is_published(shop: Shop, service: str) -> bool:
@@ -176,7 +183,7 @@ def with_vault(settings: Settings, work: "Work[Result]") -> Result:
     return asyncio.run(run())
 
 
-def unsealed(settings: Settings, ann: Person) -> str | None:
+def unsealed(settings: Settings, ann: Person) -> Unsealed:
     return with_vault(settings, lambda vault, _: vault.unseal(ann.customer_id, ann.sealed))
 
 
@@ -184,12 +191,35 @@ def digests(shop: Shop, customer_id: str) -> list[bytes]:
     return [row[0] for row in shop.fetch("cart", "SELECT request FROM answers WHERE actor = $1", customer_id)]
 
 
+ERASED = {"method": "standard", "name": None, "address": None, "erased": True}
+
+
+def shown(shop: Shop, ann: Person) -> list[Any]:
+    """Name and address wherever the shop shows them, to herself and to support: the order, as it was, its timeline."""
+    with shop.staff("support") as support, shop.client() as herself:
+        herself.headers.update(ann.headers)
+        orders = [client.get(ann.order, params=past) for client in (herself, support) for past in ({}, {"version": 1})]
+        timelines = [client.get(f"{ann.order}/events") for client in (herself, support)]
+    assert {answer.status_code for answer in [*orders, *timelines]} == {200}
+    happenings = [item for timeline in timelines for item in timeline.json()["items"]]
+    told = [item["data"]["recipient"] for item in happenings if "recipient" in item["data"]]
+    assert len(told) == 4, "as it left the cart, and as it was placed"
+    return [order.json()["shipping"] for order in orders] + told
+
+
+def test_name_and_address_are_shown_to_whom_they_concern_and_to_nobody_else(shop: Shop, ann: Person) -> None:
+    person = {"name": ann.name, "address": ann.address}
+    assert shown(shop, ann) == [{"method": "standard", **person, "erased": False}] * 4 + [person] * 4
+    with shop.guest() as bob:
+        assert ann.name not in bob.get(ann.order).text
+    name, address = where(shop, ann.name, ann.address)
+    assert (name, address) == (set(), set()), "reading them leaves no trace"
+
+
 def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
     shop: Shop, ann: Person, stack: Settings, stack_environment: dict[str, str]
 ) -> None:
-    person = unsealed(stack, ann)
-    assert person
-    assert json.loads(person) == {"name": ann.name, "address": ann.address}
+    assert unsealed(stack, ann) == {"name": ann.name, "address": ann.address}
     request = ann.checkout.request
     asked = f"POST {request.url.path}\n".encode() + request.content
     key = stack.master_key.get_secret_value().encode()
@@ -200,6 +230,7 @@ def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
     erased = till("erase", ann.customer_id)
     assert erased.code == 0, erased.err
     assert "order.events  OrderPlaced.recipient" in erased.out
+    assert shown(shop, ann) == [ERASED] * 4 + [None] * 4, "the process that has shown them a moment ago"
     assert unsealed(stack, ann) is None
     assert digests(shop, ann.customer_id) == [b""]
     assert where(shop, ann.sealed)[0] >= COPIES, "the log itself is never changed"
@@ -224,7 +255,7 @@ class Backup:
     wrapped_key: bytes
 
     async def restore(self, pool: Pool, customer_id: str) -> None:
-        await pool.execute("INSERT INTO customer_keys VALUES ($1, $2)", customer_id, self.wrapped_key)
+        await pool.execute("INSERT INTO vault.customer_keys VALUES ($1, $2)", customer_id, self.wrapped_key)
 
 
 @pytest.fixture
@@ -232,8 +263,8 @@ def backup(shop: Shop, stack: Settings) -> Backup:
     customer_id = str(uuid7())
 
     async def make(vault: Vault, pool: Pool) -> Backup:
-        sealed = await vault.seal(customer_id, "Bob")
-        key = await pool.fetchval("SELECT wrapped_key FROM customer_keys WHERE customer_id = $1", customer_id)
+        sealed = await vault.seal(customer_id, {"name": "Bob"})
+        key = await pool.fetchval("SELECT wrapped_key FROM vault.customer_keys WHERE customer_id = $1", customer_id)
         assert await erase(pool, customer_id)
         return Backup(customer_id, sealed, key)
 
@@ -241,21 +272,21 @@ def backup(shop: Shop, stack: Settings) -> Backup:
 
 
 def test_a_backup_of_a_key_is_of_no_use_without_the_master_key(backup: Backup, stack: Settings) -> None:
-    async def restored(vault: Vault, pool: Pool) -> str | None:
+    async def restored(vault: Vault, pool: Pool) -> Unsealed:
         await backup.restore(pool, backup.customer_id)
         try:
             return await vault.unseal(backup.customer_id, backup.sealed)
         finally:
             await erase(pool, backup.customer_id)
 
-    assert with_vault(stack, restored) == "Bob", "with it, it is: such backups have to end as well"
+    assert with_vault(stack, restored) == {"name": "Bob"}, "with it, it is: such backups have to end as well"
     other = SecretStr(base64.b64encode(secrets.token_bytes(32)).decode())
     with pytest.raises(OperatorError, match="TILL_MASTER_KEY is not the key"):
         with_vault(stack.model_copy(update={"master_key": other}), restored)
 
 
 def test_a_key_is_of_no_use_for_another_customer(backup: Backup, stack: Settings) -> None:
-    async def borrowed(vault: Vault, pool: Pool) -> str | None:
+    async def borrowed(vault: Vault, pool: Pool) -> Unsealed:
         await backup.restore(pool, "mallory")
         try:
             return await vault.unseal("mallory", backup.sealed)
@@ -267,28 +298,28 @@ def test_a_key_is_of_no_use_for_another_customer(backup: Backup, stack: Settings
 
 
 def test_who_comes_back_gets_a_new_key_and_the_past_stays_unreadable(backup: Backup, stack: Settings) -> None:
-    async def come_back(vault: Vault, _pool: Pool) -> tuple[str | None, str | None]:
-        sealed = await vault.seal(backup.customer_id, "Rob")
+    async def come_back(vault: Vault, _pool: Pool) -> tuple[Unsealed, Unsealed]:
+        sealed = await vault.seal(backup.customer_id, {"name": "Rob"})
         return await vault.unseal(backup.customer_id, sealed), await vault.unseal(backup.customer_id, backup.sealed)
 
-    assert with_vault(stack, come_back) == ("Rob", None)
+    assert with_vault(stack, come_back) == ({"name": "Rob"}, None)
 
 
 def test_many_who_seal_for_a_new_customer_at_once_use_one_key(shop: Shop, stack: Settings) -> None:
     customer_id = str(uuid7())
 
-    async def seal_all(vault: Vault, _pool: Pool) -> list[str | None]:
-        sealed = await asyncio.gather(*(vault.seal(customer_id, str(n)) for n in range(20)))
+    async def seal_all(vault: Vault, _pool: Pool) -> list[Unsealed]:
+        sealed = await asyncio.gather(*(vault.seal(customer_id, {"name": str(n)}) for n in range(20)))
         return [await vault.unseal(customer_id, one) for one in sealed]
 
-    assert with_vault(stack, seal_all) == [str(n) for n in range(20)]
+    assert with_vault(stack, seal_all) == [{"name": str(n)} for n in range(20)]
 
 
 @pytest.mark.parametrize("length", [0, 16, 31, 33])
 def test_a_master_key_of_another_size_is_refused(shop: Shop, stack: Settings, length: int) -> None:
     key = SecretStr(base64.b64encode(bytes(length)).decode())
     with pytest.raises(OperatorError, match="not 32 bytes"):
-        with_vault(stack.model_copy(update={"master_key": key}), lambda vault, _: vault.seal("bob", "Bob"))
+        with_vault(stack.model_copy(update={"master_key": key}), lambda vault, _: vault.seal("bob", {"name": "Bob"}))
 
 
 def test_a_customer_nobody_knows_is_told(shop: Shop, stack_environment: dict[str, str]) -> None:

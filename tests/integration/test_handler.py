@@ -228,3 +228,19 @@ async def test_stopping_waits_for_every_command_that_was_accepted(tallies: Talli
         tasks = [asyncio.create_task(handled(runtime, f"tally:{n % 5}", add(1))) for n in range(50)]
         await asyncio.sleep(0)
     assert all(task.done() and task.result().events for task in tasks)
+
+
+async def test_commands_in_one_transaction_are_decided_on_all_that_is_stored_however_long_the_streams(
+    tallies: Tallies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.handler.CHUNK", 3)
+    lengths = [0, 2, 3, 7]
+    async with tallies.processes(2) as (here, there):
+        for n, length in enumerate(lengths):
+            await handled(here, f"tally:{n}", add(*[1] * length))
+        asked = [(f"tally:{n}", RaiseTo(10), ANN) for n in range(4)]
+        async with there.pool.acquire() as connection, connection.transaction():
+            await there.handler.handle_within(connection, [*asked, *asked, ("tally:1", add(5), ANN)])
+        found = [await here.handler.state(f"tally:{n}") for n in range(4)]
+        assert [it.state for it in found] == [Tally(10), Tally(15), Tally(10), Tally(10)]
+        assert [it.version for it in found] == [1, 4, 4, 8]

@@ -7,15 +7,17 @@ from typing import Any
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Column, Connection, MetaData, Table, Text
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import Column, Connection, MetaData, Table, Text, text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from uuid_utils import uuid7
 
 import services.cart.views
 import services.catalog.views
-from shared.migrations import migrate
+import services.order.views
+from shared.migrations import VAULT, config, migrate
 from shared.settings import Settings
 from shared.tables import KERNEL
 from shared.vault import KEYS
@@ -24,8 +26,9 @@ from tests.integration.kit import drop_schema
 pytestmark = pytest.mark.anyio
 
 DECLARED: dict[str, Sequence[MetaData]] = {
-    "cart": [KERNEL, services.cart.views.VIEWS, KEYS],
+    "cart": [KERNEL, services.cart.views.VIEWS],
     "catalog": [KERNEL, services.catalog.views.VIEWS],
+    "order": [KERNEL, services.order.views.VIEWS],
 }
 
 
@@ -38,9 +41,7 @@ async def service(stack: Settings) -> AsyncIterator[str]:
 
 async def differences(settings: Settings, service: str, declared: Sequence[MetaData]) -> list[Any]:
     """What a migration would have to do to get from the database to the declarations."""
-    url = settings.database_url.get_secret_value().replace("postgresql://", "postgresql+asyncpg://", 1)
-    engine = create_async_engine(url, connect_args={"server_settings": {"search_path": service}})
-
+    engine = engine_of(settings, service)
     together = MetaData()
     for metadata in declared:
         for table in metadata.tables.values():
@@ -55,6 +56,11 @@ async def differences(settings: Settings, service: str, declared: Sequence[MetaD
             return await connection.run_sync(compare)
     finally:
         await engine.dispose()
+
+
+def engine_of(settings: Settings, service: str) -> AsyncEngine:
+    url = settings.database_url.get_secret_value().replace("postgresql://", "postgresql+asyncpg://", 1)
+    return create_async_engine(url, connect_args={"server_settings": {"search_path": service}})
 
 
 @asynccontextmanager
@@ -77,6 +83,34 @@ async def test_the_kernel_has_the_tables_it_declares(stack: Settings, service: s
 async def test_a_service_has_the_tables_it_declares(stack: Settings, service: str) -> None:
     await migrate(stack.database_url.get_secret_value(), service)
     assert await differences(stack, service, DECLARED[service]) == []
+
+
+async def test_the_vault_has_the_table_it_declares(stack: Settings, service: str) -> None:
+    await migrate(stack.database_url.get_secret_value(), service)
+    assert await differences(stack, VAULT, [KEYS]) == []
+
+
+async def test_keys_of_the_release_before_move_into_the_vault(stack: Settings) -> None:
+    """Back to the release before, and on again, in a transaction that nobody else sees."""
+    await migrate(stack.database_url.get_secret_value(), "cart")
+    keys = {str(uuid7()): b"a", str(uuid7()): b"b"}
+
+    def go_back_and_on(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE cart.customer_keys (LIKE vault.customer_keys INCLUDING ALL)"))
+        connection.execute(text("UPDATE cart.alembic_version SET version_num = 'cart_0001' WHERE version_num ~ 'cart'"))
+        for customer_id, key in keys.items():
+            row = {"customer_id": customer_id, "key": key}
+            connection.execute(text("INSERT INTO cart.customer_keys VALUES (:customer_id, :key)"), row)
+        command.upgrade(config("cart", connection), "heads")
+
+    engine = engine_of(stack, "cart")
+    async with engine.connect() as connection:
+        await connection.run_sync(go_back_and_on)
+        moved = await connection.execute(text("SELECT customer_id, wrapped_key FROM vault.customer_keys"))
+        assert {tuple(row) for row in moved} >= set(keys.items())
+        assert await connection.scalar(text("SELECT to_regclass('cart.customer_keys')")) is None
+        await connection.rollback()
+    await engine.dispose()
 
 
 async def test_a_difference_would_be_seen(stack: Settings, service: str) -> None:

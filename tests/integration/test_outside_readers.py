@@ -14,9 +14,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.avro import as_read_today
-from analytics.session import spark_session
-from infra.jars import jars
-from infra.java import find_java
 from shared.codec import schema_id_of
 from shared.schemas import load_schemas
 from shared.settings import Settings
@@ -98,16 +95,6 @@ def test_apaches_python_library_reads_old_events_as_the_newest_version(golden: G
     reader = avro.io.DatumReader(avro.schema.parse(golden.schema.text), avro.schema.parse(newest.text))
     value = reader.read(avro.io.BinaryDecoder(BytesIO(golden.body)))
     assert value == NO_ALIASES.get(str(golden), golden.value)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    settings = Settings.load()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("JAVA_HOME", str(find_java(settings).binary.parents[1]))
-        session = spark_session("golden archive", jars(settings, "spark"))
-    yield session
-    session.stop()
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the socket over which PySpark fetches rows

@@ -8,7 +8,7 @@ import pytest
 from shared.envelope import Message, Recorded, cloud_event_headers, millis, now, pack_headers
 from shared.relay import Relay
 from shared.service import Runtime
-from shared.store import Write, execute
+from shared.store import LARGEST, TooLarge, Write, execute
 from tests.integration.kit import ANN, Tallies, add, by_stream, handled, relayed, running, stop, until
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +30,13 @@ def write_of(runtime: Runtime, stream_id: str, version: int, value: bytes = b"\0
     )
     headers = pack_headers(cloud_event_headers(event, runtime.service.source))
     return Write([event], [Message(runtime.service.decider.topic, stream_id, value, headers, event.time)])
+
+
+async def put_into_outbox(runtime: Runtime, message: Message) -> None:
+    """Past `execute`, which would refuse what is too large, and send the notice."""
+    await runtime.pool.execute(
+        "INSERT INTO outbox (topic, key, value, headers, time) VALUES ($1, $2, $3, $4, $5)", *message
+    )
 
 
 async def is_empty(runtime: Runtime) -> bool:
@@ -95,12 +102,24 @@ async def test_commits_in_any_order_under_a_busy_relay_lose_nothing(tallies: Tal
     assert by_stream(tallies.records()) == {f"tally:{n}": list(range(1, 26)) for n in range(5)}
 
 
+async def test_what_no_broker_takes_is_not_stored_and_takes_nobody_with_it(tallies: Tallies) -> None:
+    async with tallies.opened() as runtime:
+        large, small = (write_of(runtime, f"tally:{size}", 1, bytes(size)) for size in (LARGEST, 10))
+        told = await asyncio.gather(runtime.store.append(large), runtime.store.append(small), return_exceptions=True)
+        assert isinstance(told[0], TooLarge)
+        assert str(LARGEST) in told[0].message
+        assert told[1] is None
+        most = LARGEST - len(large.messages[0].headers)
+        await runtime.store.append(write_of(runtime, "tally:most", 1, bytes(most)))
+        await relayed(runtime)
+    assert by_stream(tallies.records()) == {"tally:10": [1], "tally:most": [1]}
+
+
 async def test_what_the_broker_refuses_stays_in_the_outbox_and_the_rest_leaves(tallies: Tallies) -> None:
     too_large = bytes(2 * 1024**2)
     async with tallies.opened() as runtime:
-        refused = write_of(runtime, "tally:large", 1, too_large)
-        refused.messages = [refused.messages[0]._replace(topic=tallies.dead_letter_topic)]
-        await runtime.store.append(refused)
+        [refused] = write_of(runtime, "tally:large", 1, too_large).messages
+        await put_into_outbox(runtime, refused._replace(topic=tallies.dead_letter_topic))
         async with running(runtime.relay.run()):
             for _ in range(2):
                 await handled(runtime, "tally:small", add(1))
@@ -173,8 +192,6 @@ async def test_a_relay_that_missed_the_notice_finds_the_message_all_the_same(tal
         async with running(relay.run()):
             await until(lambda: lock_holder(runtime))
             [message] = write_of(runtime, "tally:a", 1).messages
-            await runtime.pool.execute(  # past `execute`, which would send the notice
-                "INSERT INTO outbox (topic, key, value, headers, time) VALUES ($1, $2, $3, $4, $5)", *message
-            )
+            await put_into_outbox(runtime, message)
             await until(lambda: is_empty(runtime), 5)
     assert by_stream(tallies.records()) == {"tally:a": [1]}

@@ -41,7 +41,7 @@ async def test_a_write_is_stored_as_a_whole_or_not_at_all(tallies: Tallies) -> N
             events=[event("tally:b", 1), event("tally:b", 2), event("tally:a", 1)],
             messages=[message("tally:b")],
             answers=[answer("key")],
-            deadlines=[("tally:b", NOON)],
+            deadlines=[("tally:b", NOON, 1)],
         )
         with pytest.raises(Conflict):
             await runtime.store.append(doomed)

@@ -18,6 +18,7 @@ from tests.unit.catalog.warehouse import (
     released,
     reserve,
     reserved,
+    returned,
     sold,
 )
 
@@ -25,7 +26,7 @@ orders = st.integers(1, 12).map("order-{}".format)
 
 
 class StockAgainstLedger(RuleBasedStateMachine):
-    """The ledger is three columns; an order is in one of them, or is done."""
+    """The ledger is four columns; an order is in one of them, or is done."""
 
     stock: Stock = initial
     withdrawn = False
@@ -36,6 +37,7 @@ class StockAgainstLedger(RuleBasedStateMachine):
     @initialize(stock=st.integers(0, 30))
     def list_it(self, stock: int) -> None:
         self.held: dict[str, int] = {}
+        self.bought: dict[str, int] = {}
         self.done: set[str] = set()
         self.ask(put(stock=stock))
         self.available = self.supplied = stock
@@ -54,7 +56,7 @@ class StockAgainstLedger(RuleBasedStateMachine):
     def reserve(self, order: str, quantity: int) -> None:
         answer = self.ask(reserve(order, quantity))
         on_offer = 0 if self.withdrawn else self.available
-        if order in self.held or order in self.done:
+        if order in self.held or order in self.bought or order in self.done:
             assert answer == []
         elif quantity <= on_offer:
             assert answer == [reserved(order, quantity)]
@@ -66,9 +68,15 @@ class StockAgainstLedger(RuleBasedStateMachine):
 
     @rule(order=orders)
     def release(self, order: str) -> None:
-        answer = self.ask(release(order))
+        answer = self.ask(release(order, had=self.held.get(order, 0) or self.bought.get(order, 0)))
         if order in self.done:
             assert answer == []
+        elif order in self.bought:
+            pieces = self.bought.pop(order)
+            assert answer == [returned(order, pieces)]
+            self.available += pieces
+            self.sold -= pieces
+            self.done.add(order)
         else:
             pieces = self.held.pop(order, 0)
             assert answer == [released(order, pieces)]
@@ -82,9 +90,9 @@ class StockAgainstLedger(RuleBasedStateMachine):
             pieces = self.held.pop(order)
             assert answer == [sold(order, pieces)]
             self.sold += pieces
-            self.done.add(order)
+            self.bought[order] = pieces
         else:
-            assert answer == ([] if order in self.done else "reservation-unknown")
+            assert answer == ([] if order in self.bought or order in self.done else "reservation-unknown")
 
     @rule(stock=st.integers(0, 40))
     def count_the_shelf(self, stock: int) -> None:
@@ -114,7 +122,8 @@ class StockAgainstLedger(RuleBasedStateMachine):
     @invariant()
     def each_order_holds_what_the_ledger_says(self) -> None:
         known = {f"order-{n}": self.stock.shelf.orders.pieces(f"order-{n}") for n in range(1, 13)}
-        assert {order: pieces for order, pieces in known.items() if pieces} == self.held
+        assert {order: pieces for order, pieces in known.items() if pieces and pieces > 0} == self.held
+        assert {order: -pieces for order, pieces in known.items() if pieces and pieces < 0} == self.bought
         assert {order for order, pieces in known.items() if pieces == 0} == self.done
 
 

@@ -25,8 +25,15 @@ def test_a_confirmed_order_buys_its_lines() -> None:
 
 def test_a_cancelled_order_releases_its_lines() -> None:
     assert react("OrderCancelled", asdict(cancelled("timeout", payment_id="")), f"order:{ORDER}", LATER) == [
-        (f"stock:{MUG}", ReleaseStock(MUG, ORDER)),
-        (f"stock:{POT}", ReleaseStock(POT, ORDER)),
+        (f"stock:{MUG}", ReleaseStock(MUG, ORDER, had=0)),
+        (f"stock:{POT}", ReleaseStock(POT, ORDER, had=0)),
+    ]
+
+
+def test_an_order_that_got_as_far_as_its_payment_had_all_of_its_lines() -> None:
+    assert react("OrderCancelled", asdict(cancelled("customer")), f"order:{ORDER}", LATER) == [
+        (f"stock:{MUG}", ReleaseStock(MUG, ORDER, had=2)),
+        (f"stock:{POT}", ReleaseStock(POT, ORDER, had=1)),
     ]
 
 

@@ -15,7 +15,7 @@ def settle(orders: Reservations, count: int) -> Reservations:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 20).map(str), st.integers(0, 3))), st.integers(1, 5))
+@given(st.lists(st.tuples(st.integers(0, 20).map(str), st.integers(-3, 3))), st.integers(1, 5))
 def test_it_knows_what_a_dict_knows(notes: list[tuple[str, int]], merge_at: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reservations, "MERGE_AT", merge_at)

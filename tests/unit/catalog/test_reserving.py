@@ -2,11 +2,13 @@
 
 import pytest
 
-from services.catalog.events import Event, ProductRelisted, StockCounted
+from services.catalog.events import Event, ProductListed, ProductRelisted, StockCounted
+from services.catalog.reservations import REMEMBERED
 from tests.unit.catalog.warehouse import (
     FIRST,
     LISTED,
     MUG,
+    PRICE,
     SECOND,
     WITHDRAWN,
     commit,
@@ -16,6 +18,7 @@ from tests.unit.catalog.warehouse import (
     released,
     reserve,
     reserved,
+    returned,
     sold,
 )
 
@@ -74,6 +77,7 @@ def test_a_cancelled_order_gives_back_what_it_holds() -> None:
         [LISTED, reserved(FIRST, 3)],
         [LISTED, reserved(FIRST, 3), sold(FIRST, 3)],
         [LISTED, reserved(FIRST, 3), released(FIRST, 3)],
+        [LISTED, reserved(FIRST, 3), sold(FIRST, 3), returned(FIRST, 3)],
         [LISTED, rejected(FIRST, 30, 10)],
         [LISTED, rejected(FIRST, 30, 10), StockCounted(MUG, 50, 60)],
         [rejected(FIRST, 3, 0), LISTED],
@@ -91,8 +95,31 @@ def test_releasing_twice_gives_back_once() -> None:
     given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(release(FIRST)).nothing()
 
 
-def test_what_was_sold_is_not_released() -> None:
-    given(LISTED, reserved(FIRST, 3), sold(FIRST, 3)).when(release(FIRST)).nothing()
+def test_what_was_sold_comes_back_when_the_order_is_cancelled_after_all() -> None:
+    bought = LISTED, reserved(FIRST, 3), sold(FIRST, 3)
+    given(*bought).when(release(FIRST, had=3)).then(returned(FIRST, 3))
+    given(*bought, returned(FIRST, 3)).when(reserve(SECOND, 11)).then(rejected(SECOND, 11, available=10))
+    given(*bought, returned(FIRST, 3)).when(reserve(SECOND, 10)).then(reserved(SECOND, 10))
+
+
+def test_what_came_back_comes_back_once_and_is_not_sold_again() -> None:
+    back = LISTED, reserved(FIRST, 3), sold(FIRST, 3), returned(FIRST, 3)
+    given(*back).when(release(FIRST, had=3)).nothing()
+    given(*back).when(commit(FIRST)).nothing()
+    given(*back).when(reserve(FIRST, 3)).nothing()
+
+
+def test_a_cancel_that_overtakes_the_sale_gives_back_what_is_held() -> None:
+    given(LISTED, reserved(FIRST, 3)).when(release(FIRST, had=3)).then(released(FIRST, 3))
+    given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(commit(FIRST)).nothing()
+
+
+def test_what_was_sold_so_long_ago_that_it_is_forgotten_comes_back_too() -> None:
+    since = [event for n in range(2 * REMEMBERED) for event in (reserved(f"{n}", 1), sold(f"{n}", 1))]
+    bought = ProductListed(MUG, "Enamel Mug", PRICE, 10_000), reserved(FIRST, 3), sold(FIRST, 3), *since
+    given(*bought).when(commit(FIRST)).refused("reservation-unknown")
+    given(*bought).when(release(FIRST, had=3)).then(returned(FIRST, 3))
+    given(*bought, returned(FIRST, 3)).when(release(FIRST, had=3)).nothing()
 
 
 def test_what_was_released_is_not_sold() -> None:

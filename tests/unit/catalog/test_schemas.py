@@ -25,6 +25,7 @@ from tests.unit.catalog.warehouse import (
     rejected,
     released,
     reserved,
+    returned,
     sold,
 )
 
@@ -44,6 +45,7 @@ EXAMPLES: list[Event | Product] = [
     rejected(FIRST, 99, 10**9),
     released(FIRST, 0),
     sold(FIRST, 1),
+    returned(FIRST, 1),
     Product(MUG, "Enamel Mug", PRICE, True, 10**12),
 ]
 

@@ -8,6 +8,7 @@ from services.catalog.events import (
     StockRejected,
     StockReleased,
     StockReserved,
+    StockReturned,
     StockSold,
 )
 from shared.money import Money
@@ -33,8 +34,8 @@ def reserve(order: str, quantity: int) -> ReserveStock:
     return ReserveStock(MUG, order, quantity)
 
 
-def release(order: str) -> ReleaseStock:
-    return ReleaseStock(MUG, order)
+def release(order: str, had: int = 0) -> ReleaseStock:
+    return ReleaseStock(MUG, order, had)
 
 
 def commit(order: str) -> CommitStock:
@@ -55,3 +56,7 @@ def released(order: str, quantity: int) -> StockReleased:
 
 def sold(order: str, quantity: int) -> StockSold:
     return StockSold(MUG, order, quantity)
+
+
+def returned(order: str, quantity: int) -> StockReturned:
+    return StockReturned(MUG, order, quantity)

@@ -10,7 +10,7 @@ import pytest
 
 from services.catalog import decider as stock
 from services.catalog.commands import ReleaseStock, ReserveStock
-from services.catalog.events import StockReserved
+from services.catalog.events import StockReserved, StockReturned
 from services.order import decider as order
 from services.order.commands import RecordPaymentDeclined, RecordPaymentRefunded
 from services.payment import decider as payment
@@ -167,6 +167,15 @@ def forgetful_stock() -> Deciders:
     return planted("stock", decide)
 
 
+def possessive_stock() -> Deciders:
+    """One that keeps sold what was sold."""
+
+    def decide(command: Any, at: Any) -> list[Any]:
+        return [event for event in stock.decide(command, at) if not isinstance(event, StockReturned)]
+
+    return planted("stock", decide)
+
+
 def generous_stock() -> Deciders:
     """One that promises what it has not got."""
 
@@ -189,6 +198,7 @@ BUGS: Mapping[str, tuple[Deciders, str]] = {
     "an order that ignores a failed capture": (careless_order(RecordPaymentDeclined), "not paid"),
     "an order that ignores a refund": (careless_order(RecordPaymentRefunded), "not paid"),
     "stock that forgets a release": (forgetful_stock(), "pieces are kept"),
+    "stock that takes nothing back": (possessive_stock(), "pieces stayed"),
 }
 
 

@@ -129,11 +129,20 @@ def test_an_alert_counts_for_its_customer_and_its_card_for_a_day() -> None:
         assert judge(velocity, Attempt("p1", "bob", euro(1000), "tok_ok_b", NOON), RULES) == Allow()
 
 
-def test_the_latest_alert_replaces_an_earlier_one_also_when_heard_before_it() -> None:
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 2)])
+def test_a_milder_alert_counts_once_the_worse_is_over_in_whatever_order_they_come(order: tuple[int, ...]) -> None:
+    heard = [
+        alert(customer=ANN, score=95),
+        alert(customer=ANN, score=60),  # outdone by the first
+        alert(customer=ANN, score=60, at=NOON + MINUTE),
+    ]
     velocity = Velocity()
-    heed(velocity, alert(customer=ANN, score=60, at=NOON + MINUTE))
-    heed(velocity, alert(customer=ANN, score=95))
-    assert of_next(velocity, at=NOON + MINUTE).alert_score == 60
+    for number in order:
+        heed(velocity, heard[number])
+    assert of_next(velocity, at=NOON + MINUTE).alert_score == 95
+    assert of_next(velocity, at=NOON + RULES.alert_ms).alert_score == 60
+    assert of_next(velocity, at=NOON + MINUTE + RULES.alert_ms).alert_score == 0
+    assert len(velocity.alerts[ANN]) == 2
 
 
 def test_the_worst_of_two_alerts_counts() -> None:

@@ -34,7 +34,7 @@ def order_of(checkout: CheckedOut, status: str, reason: str = "", **other: Any) 
 ORDERS = [
     order_of(CONFIRMED, "confirmed"),
     order_of(DECLINED, "cancelled", "payment_declined"),
-    order_of(REFUNDED, "cancelled", "customer", was_confirmed=True),
+    order_of(REFUNDED, "cancelled", "customer"),
     order_of(HELD, "in_review"),
 ]
 MOVEMENTS = [
@@ -44,7 +44,7 @@ MOVEMENTS = [
     Movement("payment-3", "captured", Money(1000, "EUR")),
     Movement("payment-3", "refunded", Money(1000, "EUR")),
 ]
-SHELVES = {"MUG": 4, "POT": 4}
+SHELVES = {"MUG": 5, "POT": 4}
 
 
 def checked(

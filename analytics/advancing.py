@@ -1,0 +1,82 @@
+"""How one table gets from the cut that it has seen to a later one: computed anew, or changed where news concern it."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from analytics.cut import Cut
+from analytics.gold.changes import changed
+from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
+from analytics.gold.pruning import spans, within
+from analytics.layers import state_of, stats_of, writing
+from analytics.news import News
+from analytics.tables import read
+from shared.settings import Settings
+
+Done = Literal["up to date", "nothing in it changed", "changed", "recomputed", "waits for a replay"]
+MOSTLY_NEW = 0.25
+"""From that share of new rows on, to compute all is faster than to change."""
+
+
+Everything = Callable[[Scope], Silver]
+"""All of silver, with the views of a scope."""
+
+
+def fill(
+    spark: SparkSession,
+    settings: Settings,
+    name: str,
+    query: str,
+    table: Table,
+    silver: Everything,
+    cut: Cut,
+    **more: Any,
+) -> None:
+    """All of it, from all of silver: in one commit, so that readers see the old table until they see the new one."""
+    commit = writing(spark, settings, name, query, table, cut, **more)
+    commit.overwrite(table.compute(silver(table.scope)), stats_of(table))
+
+
+def advance(spark: SparkSession, settings: Settings, name: str, query: str, table: Table, news: News) -> Done:
+    """Of gold, or of a table that is to become gold."""
+    state = state_of(settings, name)
+    if state is None or (state.logic == table.version and news.share(state.cut) >= MOSTLY_NEW):
+        fill(spark, settings, name, query, table, news.everything, news.cut)
+        return "recomputed"
+    if state.logic != table.version:
+        return "waits for a replay"
+    if state.cut.silver == news.cut.silver:
+        return "up to date"
+    commit = writing(spark, settings, name, query, table, news.cut)
+    if news.count(state.cut):
+        found = news.concerned(state.cut, table.scope)
+        match table:
+            case Tally():
+                commit.add(news.keep(table.difference(found.before, found.after)), table)
+            case Gold():
+                units, rows = changed(table, found, news.keep)
+                gone, where = _there(spark, settings, name, table, units, rows)
+                commit.replace(rows, news.keep(gone), table.key, where)
+    if said_by(settings, name) == news.cut:
+        return "changed"
+    commit.nothing()
+    return "nothing in it changed"
+
+
+def said_by(settings: Settings, name: str) -> Cut | None:
+    state = state_of(settings, name)
+    return state.cut if state else None
+
+
+def _there(
+    spark: SparkSession, settings: Settings, name: str, gold: Gold, units: DataFrame, rows: DataFrame
+) -> tuple[DataFrame, Column]:
+    """Rows of those units that the table has and should not have any more, and where in it rows of the units are."""
+    there = read(spark, settings, name).join(sf.broadcast(units), list(gold.unit), "left_semi")
+    gone = there.select(*gold.key).join(sf.broadcast(rows.select(*gold.key)), list(gold.key), "left_anti")
+    if not gold.time:
+        return gone, sf.lit(True)
+    time = f"t.`{gold.time}`"
+    return gone, within(time, spans(there.select(sf.date_trunc("minute", gold.time)))) | sf.col(time).isNull()

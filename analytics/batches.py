@@ -1,0 +1,121 @@
+"""What is done with each batch of the ingest: all of it to bronze, each topic's events to silver, the rest aside."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+
+from analytics import commits, recovery
+from analytics.bronze import bronze_rows
+from analytics.commits import Commit
+from analytics.duplicates import PREFIX, before, contradictions, told_apart
+from analytics.quarantine import schema_id, unsound
+from analytics.silver import silver_columns, sound
+from analytics.tables import QUARANTINE, TOPICS, path_of, read
+from analytics.writers import Writers, known, learned
+from shared.crashpoints import crashpoint
+from shared.settings import Settings
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a batch has of one topic."""
+
+    rows: int
+    prefixes: list[str]
+    """How its event ids begin."""
+    schema_ids: set[int]
+
+
+class Batches:
+    def __init__(self, spark: SparkSession, settings: Settings, generation: str, topics: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._generation = generation
+        self._topics = topics
+        self._writers = known(spark, settings)
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        ends = recovery.planned(self._spark, self._settings, self._generation, number)
+        assert ends is not None, "Spark begins a batch only when it has written down where it ends"
+        commit = Commit(self._generation, number, ends, self._topics)
+        # As many files as cores, not as partitions of topics.
+        rows = bronze_rows(batch).coalesce(self._spark.sparkContext.defaultParallelism).persist()
+        try:
+            # Nothing of the batch is written: it is taken again.
+            crashpoint("batch planned, nothing written")
+            self._append(rows, "bronze.events", commit)
+            # Bronze has it: taken again, Delta knows the batch by its number and ignores it there.
+            crashpoint("bronze written, silver not")
+            self.silver(rows, commit)
+            # All is written: taken again, every table ignores it.
+            crashpoint("all written, checkpoint not")
+        finally:
+            rows.unpersist()
+
+    def silver(self, rows: DataFrame, commit: Commit) -> None:
+        """Of a batch that bronze has. One that was cut off in the middle may be given again."""
+        glances = self._glance(rows)
+        met = {n for glance in glances.values() for n in glance.schema_ids}
+        self._writers = writers = learned(self._spark, self._settings, self._writers, met)
+        present = [topic for topic in TOPICS if topic in glances]
+        with ThreadPoolExecutor(len(TOPICS)) as pool:
+            write = inheritable_thread_target(self._spark)(self._silver)
+            short = list(pool.map(lambda topic: write(rows, topic, glances[topic], writers, commit), present))
+        left = [topic for topic, is_short in zip(present, short, strict=True) if is_short]
+        if left:
+            # Silver has what it can take. What it cannot is found again, from the same rows.
+            crashpoint("silver written, quarantine not")
+            self._quarantine(rows, left, glances, writers, commit)
+
+    def _glance(self, rows: DataFrame) -> dict[str, Glance]:
+        event_id = sf.map_from_entries("headers")["ce_id"].cast("string")
+        found = rows.groupBy("topic").agg(
+            sf.count("*").alias("rows"),
+            sf.collect_set(sf.substring(event_id, 1, PREFIX)).alias("prefixes"),
+            sf.collect_set(schema_id().try_cast("int")).alias("schema_ids"),
+        )
+        return {row["topic"]: _glance(row) for row in found.collect()}
+
+    def _silver(self, rows: DataFrame, topic: str, glance: Glance, writers: Writers, commit: Commit) -> bool:
+        """Whether some rows were left over."""
+        table = f"silver.{TOPICS[topic]}"
+        new = self._apart(rows, topic, glance, writers).where("first IS NULL")
+        self._append(new.select(*silver_columns(topic, writers)), table, commit)
+        return commits.rows_written(self._settings, table, commit) != glance.rows
+
+    def _apart(self, rows: DataFrame, topic: str, glance: Glance, writers: Writers) -> DataFrame:
+        earlier = before(self._spark, self._settings, TOPICS[topic], glance.prefixes)
+        return told_apart(sound(rows, topic, writers), earlier)
+
+    def _quarantine(
+        self,
+        rows: DataFrame,
+        topics: list[str],
+        glances: Mapping[str, Glance],
+        writers: Writers,
+        commit: Commit,
+    ) -> None:
+        bronze = read(self._spark, self._settings, "bronze.events")
+        found = []
+        for topic in topics:
+            later = self._apart(rows, topic, glances[topic], writers).where("first IS NOT NULL")
+            found += [unsound(rows, topic, writers), contradictions(later, bronze).select(*QUARANTINE)]
+        aside = reduce(DataFrame.union, found).persist()
+        try:
+            if not aside.isEmpty():
+                self._append(aside, "silver.quarantine", commit)
+        finally:
+            aside.unpersist()
+
+    def _append(self, rows: DataFrame, table: str, commit: Commit) -> None:
+        writer = rows.write.format("delta").mode("append").options(**commit.options(table))
+        writer.save(path_of(self._settings, table))
+
+
+def _glance(row: Row) -> Glance:
+    return Glance(row["rows"], row["prefixes"], set(row["schema_ids"]))

@@ -1,0 +1,90 @@
+"""What silver has got since a cut, and the older rows that this concerns: read once for all tables equally far."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from analytics.cut import TABLES, Cut
+from analytics.gold.changes import Concerned, concerned, without
+from analytics.gold.definition import Filters, Scope, Silver
+from analytics.keeping import Keeping
+from analytics.layers import state_of
+from analytics.tables import path_of, read
+from shared.settings import Settings
+
+
+class News:
+    def __init__(self, spark: SparkSession, settings: Settings, cut: Cut, keeping: Keeping) -> None:
+        self.cut = cut
+        self.keep = keeping.keep
+        self._once = keeping.once
+        self._spark = spark
+        self._settings = settings
+
+    def everything(self, scope: Scope) -> Silver:
+        """Old and new."""
+        return self._once(scope, lambda: scope.seen(self._silver(), self.keep))
+
+    def count(self, since: Cut) -> int:
+        return self._once(("count", _place(since)), lambda: _count(self.new(since)))
+
+    def share(self, since: Cut) -> float:
+        """New rows, of all."""
+        return self.count(since) / max(self._once("count", lambda: _count(self._silver())), 1)
+
+    def new(self, since: Cut) -> Silver:
+        return self._once(("new", _place(since)), lambda: {table: self._added(table, since) for table in TABLES})
+
+    def concerned(self, since: Cut, scope: Scope) -> Concerned:
+        return self._once((scope, _place(since)), lambda: self._concerned(since, scope))
+
+    def _concerned(self, since: Cut, scope: Scope) -> Concerned:
+        new, filters = self.new(since), self._filters(since, scope)
+        older = {t: without(rows.where(filters.get(t, sf.lit(True))), new[t]) for t, rows in self._silver().items()}
+        return concerned(scope, new, older, self.keep)
+
+    def _filters(self, since: Cut, scope: Scope) -> Filters:
+        """None, where a table that should tell is not far enough: then all is read."""
+        states = [state_of(self._settings, f"gold.{name}") for name in scope.known]
+        if not scope.known or not all(state and _reaches(state.cut, since) for state in states):
+            return {}
+        known = {name: read(self._spark, self._settings, f"gold.{name}") for name in scope.known}
+        return scope.filters(self.new(since), known)
+
+    def _silver(self) -> Silver:
+        return {t: read(self._spark, self._settings, f"silver.{t}", self.cut.silver[t]) for t in TABLES}
+
+    def _added(self, table: str, since: Cut) -> DataFrame:
+        first, last = since.silver[table] + 1, self.cut.silver[table]
+        everything = self._silver()[table]
+        if first > last:
+            return self._spark.createDataFrame([], everything.schema)
+        changes = (
+            self._spark.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", first)
+            .option("endingVersion", last)
+            .load(path_of(self._settings, f"silver.{table}"))
+        )
+        return self.keep(changes.where("_change_type = 'insert'").select(*everything.columns))
+
+
+@contextmanager
+def news(spark: SparkSession, settings: Settings, cut: Cut) -> Iterator[News]:
+    with Keeping() as keeping:
+        yield News(spark, settings, cut, keeping)
+
+
+def _count(silver: Silver) -> int:
+    return reduce(DataFrame.unionAll, (frame.select(sf.lit(1)) for frame in silver.values())).count()
+
+
+def _place(cut: Cut) -> tuple[int, ...]:
+    return tuple(cut.silver[table] for table in TABLES)
+
+
+def _reaches(cut: Cut, other: Cut) -> bool:
+    return all(mine >= others for mine, others in zip(_place(cut), _place(other), strict=True))

@@ -1,0 +1,72 @@
+"""What a query reads, told by DuckDB's own parser before anything is opened. Only SELECT is let through."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+# They run SQL that they are given as text, which nobody has looked at.
+HIDING = {"query", "json_execute_serialized_sql"}
+# The one column of ours that is a word of SQL.
+UNQUOTED_OFFSET = re.compile(r'(?<![."])\boffset\b(?!")', re.IGNORECASE)
+
+
+class WrongQuery(Exception):
+    """It cannot be asked like this. The message is one line for the one who asks."""
+
+
+@dataclass(frozen=True)
+class Query:
+    sql: str
+    tables: tuple[str, ...]
+    """As `layer.name`, what it reads of schemas of ours or of nobody's; without those it defines itself."""
+
+
+def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
+    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    assert found
+    document = json.loads(found[0])
+    if document["error"]:
+        raise WrongQuery(_refusal(document, sql))
+    if len(document["statements"]) != 1:
+        asked = "more than one question" if document["statements"] else "no question"
+        raise WrongQuery(f"There is {asked} in it: one SELECT at a time.")
+    nodes = list(_nodes(document))
+    for node in nodes:
+        _check(node)
+    named = [(node["schema_name"], node["table_name"]) for node in nodes if node.get("type") == "BASE_TABLE"]
+    return Query(sql, tuple(dict.fromkeys(f"{schema}.{name}" for schema, name in named if schema)))
+
+
+def _check(node: dict[str, Any]) -> None:
+    kind = node.get("type")
+    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in READING:
+        raise WrongQuery(f"The lake is only read here, and this has {kind.split('_')[0]} in it.")
+    if node.get("function_name") in HIDING:
+        raise WrongQuery(f"{node['function_name']}() is not available here.")
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object in it, depth first."""
+    if isinstance(tree, dict):
+        yield tree
+        for branch in tree.values():
+            yield from _nodes(branch)
+    elif isinstance(tree, list):
+        for branch in tree:
+            yield from _nodes(branch)
+
+
+def _refusal(document: dict[str, Any], sql: str) -> str:
+    if document["error_type"] != "parser":
+        return "The lake is only read here: SELECT, DESCRIBE, SUMMARIZE and SHOW ALL TABLES are understood."
+    message = " ".join(document["error_message"].split())
+    if UNQUOTED_OFFSET.search(sql):
+        message += '. If offset is meant as a column, write it in quotes: "offset"'
+    elif place := document.get("position"):
+        message += f": …{' '.join(sql[max(0, int(place) - 20) :].split())[:60]}"
+    return message[0].upper() + message[1:]

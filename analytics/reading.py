@@ -1,0 +1,149 @@
+"""The lake without Spark: the snapshots that delta-rs finds, in a DuckDB that can read these files and nothing else."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from analytics.delta_types import duckdb_type, quoted
+from analytics.paths import path_of
+from analytics.queries import WrongQuery, parsed
+from analytics.travel import versions_at
+from analytics.wording import no_such_table, worded
+from shared.errors import OperatorError
+from shared.settings import Settings
+
+LAYERS = ("bronze", "silver", "gold", "batch", "speed", "replay")
+PROMISED = (
+    "bronze.events",
+    *(f"silver.{name}" for name in ("cart_events", "order_events", "payment_events", "stock_events", "quarantine")),
+    *(f"gold.{name}" for name in ("sales_per_minute", "product_sales", "funnel", "abandoned_carts", "orders")),
+    *(f"gold.{name}" for name in ("fraud_features", "fraud_alerts")),
+)
+ZONED = "TIMESTAMP WITH TIME ZONE"
+CHUNK = 10_000
+
+Words = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    columns: list[str]
+    types: list[str]
+    """As DuckDB has them. Moments come as datetimes without a zone; where the type has one, they are in UTC."""
+    versions: Mapping[str, int]
+    """Of the tables it was read from."""
+    rows: Iterator[tuple[Any, ...]]
+
+
+def found_tables(settings: Settings) -> list[str]:
+    """What is there, by name: all tables of a folder, those of the contract in an object store."""
+    if "://" in settings.lake:
+        return [name for name in PROMISED if DeltaTable.is_deltatable(path_of(settings, name))]
+    logs = [log for layer in LAYERS for log in sorted(Path(settings.lake, layer).glob("*/_delta_log"))]
+    return [f"{log.parents[1].name}.{log.parent.name}" for log in logs]
+
+
+def ask(settings: Settings, sql: str, at: datetime | None = None, versions: Mapping[str, int] | None = None) -> Answer:
+    """One SELECT, over the newest versions, or these; or those of a moment, that the tables it reads agree on."""
+    connection = duckdb.connect(config={"python_enable_replacements": False, "autoload_known_extensions": False})
+    connection.execute("SET TimeZone = 'UTC'")
+    query = parsed(connection, sql)
+    there = found_tables(settings)
+    wanted = _wanted(settings, query.tables, there)
+    versions = versions_at(settings, wanted, at) if at else versions or {}
+    snapshots = {name: _snapshot(settings, name, versions.get(name)) for name in wanted}
+    columns = {name: columns_of(snapshot) for name, snapshot in snapshots.items()}
+    words = partial(worded, there, columns)
+    with words():
+        for name, snapshot in snapshots.items():
+            _define(connection, name, snapshot, columns[name])
+        _lock(connection, snapshots.values())
+        asked = connection.sql(sql)
+        kinds = [str(kind) for kind in asked.types]
+        connection.execute(_without_zones(sql, kinds, asked))
+    seen = {name: snapshot.version() for name, snapshot in snapshots.items()}
+    return Answer(asked.columns, kinds, seen, _rows(connection, words))
+
+
+def _snapshot(settings: Settings, name: str, version: int | None) -> DeltaTable:
+    try:
+        return DeltaTable(path_of(settings, name), version=version)
+    except DeltaError as error:
+        at = "" if version is None else f" at version {version}"
+        raise OperatorError(f"{name} cannot be read{at}: {' '.join(str(error).split())}") from error
+
+
+def columns_of(snapshot: DeltaTable) -> dict[str, str]:
+    """By name, the type in DuckDB's words."""
+    fields = json.loads(snapshot.schema().to_json())["fields"]
+    return {field["name"]: duckdb_type(field["type"]) for field in fields}
+
+
+def _wanted(settings: Settings, asked: Iterable[str], there: list[str]) -> list[str]:
+    """Those that the query names. One that names none, like SHOW TABLES, may want any."""
+    ours = [name for name in asked if name.partition(".")[0] in LAYERS]
+    for name in asked:
+        if name.startswith("serving."):
+            raise WrongQuery(
+                f"{name} is a view of Spark's, of batch and speed. What it shows, {_gold(name)} shows, too."
+            )
+    for name in ours:
+        if name not in there:
+            if name in PROMISED or not there:
+                raise OperatorError(f"There is no {name} yet in {settings.lake}.", "It is made by: till lake run")
+            raise WrongQuery(no_such_table(name, there))
+    return ours or there
+
+
+def _gold(name: str) -> str:
+    return f"gold.{name.partition('.')[2]}"
+
+
+def _define(connection: duckdb.DuckDBPyConnection, name: str, snapshot: DeltaTable, columns: Mapping[str, str]) -> None:
+    """A view in which every column is there, whether all files have it, some, or (in an empty table) none."""
+    layer = name.partition(".")[0]
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(layer)}")
+    nothing = ", ".join(f"NULL::{kind} AS {quoted(column)}" for column, kind in columns.items())
+    source = f"SELECT {nothing} WHERE false"
+    files = snapshot.file_uris()
+    if files and "://" in files[0]:
+        # DuckDB would need an extension to fetch them; delta-rs has what it takes.
+        connection.register(f"files of {name}", snapshot.to_pyarrow_dataset())
+        source += f" UNION ALL BY NAME SELECT * FROM {quoted(f'files of {name}')}"
+    elif files:
+        folders = ", ".join(f"{quoted(c)}: {columns[c]}" for c in snapshot.metadata().partition_columns)
+        partitions = f"hive_types = {{{folders}}}" if folders else "hive_partitioning = false"
+        source += f" UNION ALL BY NAME SELECT * FROM read_parquet({files!r}, union_by_name = true, {partitions})"
+    view = ".".join(map(quoted, name.split(".", 1)))
+    connection.execute(f"CREATE VIEW {view} AS SELECT {', '.join(map(quoted, columns))} FROM ({source})")
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, snapshots: Iterable[DeltaTable]) -> None:
+    """From here on no other file can be opened, no extension loaded, and none of this undone."""
+    files = [file for snapshot in snapshots for file in snapshot.file_uris()]
+    connection.execute(f"SET allowed_paths = {files!r}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _without_zones(sql: str, kinds: list[str], asked: duckdb.DuckDBPyRelation) -> str:
+    """DuckDB needs another package to give Python a moment with a zone. All of ours are in UTC."""
+    if not any(ZONED in kind for kind in kinds):
+        return sql
+    plain = ", ".join(f"#{n}::{kind.replace(ZONED, 'TIMESTAMP')}" for n, kind in enumerate(kinds, 1))
+    return asked.project(plain).sql_query()
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, words: Words) -> Iterator[tuple[Any, ...]]:
+    with words():
+        while rows := connection.fetchmany(CHUNK):
+            yield from rows

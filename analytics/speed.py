@@ -1,0 +1,107 @@
+"""Gold kept up with silver, table by table: what new events concern is computed again and merged.
+
+There is no checkpoint and no state but the tables themselves: how far one is, its last commit says (docs/adr/0011).
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from analytics.advancing import Done, advance
+from analytics.cut import present
+from analytics.gold import GOLD
+from analytics.gold.definition import Table
+from analytics.layers import DeltaConcurrentModificationException, own_session
+from analytics.news import news
+from analytics.serving import keep_fresh
+from shared.settings import Settings
+
+Progress = Callable[[str], None]
+POOL = "gold"
+
+
+def bring_up_to_date(
+    spark: SparkSession,
+    settings: Settings,
+    progress: Progress = lambda _line: None,
+    tables: Sequence[Table] = GOLD,
+    stopping: Callable[[], bool] = lambda: False,
+) -> dict[str, Done]:
+    """All gold tables, and Lambda's speed tables where there is a batch layer, to where silver is now."""
+    cut, done = present(settings), dict[str, Done]()
+    if cut is None:
+        return done
+    session = own_session(spark)
+    with news(session, settings, cut) as found:
+        for table in tables:
+            if stopping():
+                break
+            started = time.monotonic()
+            done[table.name] = advance(session, settings, f"gold.{table.name}", "gold", table, found)
+            keep_fresh(session, settings, table, found)
+            progress(f"gold.{table.name}: {done[table.name]} ({time.monotonic() - started:.1f} s)")
+    return done
+
+
+@dataclass
+class GoldStream:
+    """Brings gold up to date over and over, in a thread of its own, after the jobs of the ingest."""
+
+    spark: SparkSession
+    settings: Settings
+    every: float
+    progress: Progress
+    tables: Sequence[Table] = GOLD
+    failure: BaseException | None = None
+    passes: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: InheritableThread | None = None
+
+    def start(self) -> "GoldStream":
+        self._thread = InheritableThread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """After the table at hand. Raises what has ended it before, if something has."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+        if self.failure:
+            raise self.failure
+
+    @property
+    def active(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _run(self) -> None:
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+        try:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                self._pass()
+                self._stop.wait(max(0.0, self.every - (time.monotonic() - began)))
+        except BaseException as failure:
+            self.failure = failure
+
+    def _pass(self) -> None:
+        try:
+            bring_up_to_date(self.spark, self.settings, self.progress, self.tables, self._stop.is_set)
+            self.passes += 1
+        except DeltaConcurrentModificationException as other:  # somebody else brought it up to date: look again
+            self.progress(f"gold: another writer was faster ({type(other).__name__})")
+
+
+def start_gold(
+    spark: SparkSession,
+    settings: Settings,
+    every: float = 5,
+    progress: Progress = lambda _line: None,
+    tables: Sequence[Table] = GOLD,
+) -> GoldStream:
+    """Keep going: a pass begins when the last is done, and that many seconds after it began."""
+    return GoldStream(spark, settings, every, progress, tables).start()

@@ -1,0 +1,96 @@
+"""`till diff`: what changed in a stream between two moments, and by which events."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from infra.cli.console import as_json, out, print_json
+from infra.cli.moments import both
+from infra.cli.refusals import reading
+from infra.cli.streams import PLACE, STREAM, as_it_was, known
+from infra.cli.telling import event_document, show, when, words
+from shared.address import database_url
+
+if TYPE_CHECKING:
+    from services.replay.difference import Difference, Traced
+
+
+@click.command()
+@click.argument("stream", type=STREAM)
+@click.option("--from", "start", type=PLACE, required=True, help="A moment, or a version; 0 is before the first event.")
+@click.option("--to", "end", type=PLACE, help="The same. Without it: as of now.")
+@as_json
+def diff(stream: str, start: int | datetime, end: int | datetime | None, as_json: bool) -> None:
+    """What changed in STREAM between two moments or versions: field by field, each with the event that made it so.
+
+    \b
+    Examples:
+      till diff order:5c0d3f0e-6a8b-5f0c-9f5e-0d8f1f1f6b11 --from -1h
+      till diff cart:0197f3a2-6f0e-7c3b-9d51-2f6f0c8e1b7a --from 2 --to 5
+      till diff stock:MUG-350 --from 2026-11-16T07:00:00Z --to -5m
+    """
+    found = reading(_diff(database_url(), stream, start, end))
+    if as_json:
+        print_json(
+            {
+                "stream": stream,
+                "from": {"asked": start, "version": found.before},
+                "to": {"asked": end, "version": found.after},
+                "changes": [_document(traced) for traced in found.changes],
+            }
+        )
+        return
+    span = f"version {found.before}{_asked(start)} → version {found.after}{_asked(end)}"
+    out.print(Text.assemble((stream, "bold"), f": {span}\n"))
+    if not found.changes:
+        out.print(Text("Nothing is different.", "dim"))
+        return
+    table = Table("field", "was", "is", "because of", box=None, header_style="dim", pad_edge=False)
+    for traced in found.changes:
+        change = traced.change
+        table.add_row(change.field, Text(words(change.before), "red"), Text(words(change.after), "green"), _by(traced))
+    show(table)
+
+
+async def _diff(url: str, stream: str, start: int | datetime, end: int | datetime | None) -> "Difference":
+    from services.replay.difference import difference
+    from services.replay.rolls import category_of, open_rolls
+
+    category = category_of(stream)
+    async with open_rolls(url, [category]) as rolls:
+        roll = rolls[category]
+        await known(roll, stream)
+        before, after = await as_it_was(roll, stream, start), await as_it_was(roll, stream, end)
+        if before.version > after.version or _is_later(start, end):
+            raise click.UsageError(f"--from (version {before.version}) is later than --to (version {after.version}).")
+        return await difference(roll, before, after)
+
+
+def _is_later(start: int | datetime, end: int | datetime | None) -> bool:
+    return isinstance(start, datetime) and isinstance(end, datetime) and start > end
+
+
+def _asked(place: int | datetime | None) -> str:
+    return f" ({both(place)})" if isinstance(place, datetime) else " (now)" if place is None else ""
+
+
+def _by(traced: "Traced") -> Text:
+    if traced.last is None:
+        return Text()
+    told = Text.assemble((f"{traced.last.type} ", "bold"), f"v{traced.last.version}, ", when(traced.last.time))
+    more = traced.events - 1
+    return told.append(f" (and {more} before it)", "dim") if more else told
+
+
+def _document(traced: "Traced") -> dict[str, Any]:
+    change = traced.change
+    return {
+        "field": change.field,
+        "before": change.before,
+        "after": change.after,
+        "event": traced.last and event_document(traced.last),
+        "events": traced.events,
+    }

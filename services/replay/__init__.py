@@ -1,0 +1,1 @@
+"""Looks back: what was, what changed it, and why. Reads the rolls of all services; decides and writes nothing."""

@@ -1,0 +1,34 @@
+"""A shop that sells is never all of one piece: what looks wrong may only be on its way, and is looked at again."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+from services.replay.checks.findings import Findings, World
+from services.replay.checks.flow import is_quiet, lags, open_ends
+
+LOOK_SECONDS = 0.1
+
+Suspect = TypeVar("Suspect")
+Judge = Callable[[Collection[Suspect], bool], Awaitable[Collection[Suspect]]]
+"""Looks at them again; with True for the last time, and what is still wrong is a violation. Gives the undecided."""
+
+
+async def settle(world: World, suspects: Collection[Suspect], judge: Judge[Suspect], findings: Findings) -> None:
+    """Until nothing is on its way any more, or what was has had time to arrive."""
+    if not suspects:
+        return
+    async with open_ends(world) as kafka:
+        ends = await kafka.end_offsets(kafka.assignment())
+        give_up = time.monotonic() + world.patience
+        while suspects:
+            # Asked before we look: what is wrong although nothing was on its way is wrong.
+            is_last = await is_quiet(world, kafka)
+            if not is_last and time.monotonic() > give_up:
+                if await lags(world, ends):
+                    findings.notes.append(f"{len(suspects)} are undecided: what would settle them is stuck, see flow.")
+                    return
+                is_last = True
+            suspects = await judge(suspects, is_last)
+            await asyncio.sleep(LOOK_SECONDS if suspects else 0)

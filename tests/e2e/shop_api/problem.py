@@ -1,0 +1,18 @@
+"""An error as the shop answers it."""
+
+from typing import Any
+
+import httpx
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """RFC 9457, and nothing of our insides."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document: dict[str, Any] = answer.json()
+    assert document["type"] == f"urn:till:problem:{code}", document
+    assert document["status"] == status
+    assert document["title"]
+    assert document["detail"]
+    assert "Traceback" not in answer.text
+    return document

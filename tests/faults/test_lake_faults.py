@@ -1,0 +1,222 @@
+"""What the lake survives: its driver killed at every named place, its checkpoint lost, a topic that is another one.
+
+Poison, unknown schemas, late events and skewed clocks are in tests/integration/lake/test_ingest.py.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+import analytics
+from analytics.commits import ingested
+from analytics.ingest import ingest_available
+from analytics.paths import checkpoint_of
+from analytics.recovery import accept
+from analytics.retry import retry_quarantine
+from infra.local.stack import up
+from infra.local.throwaway import settings_of, throwaway
+from shared.errors import OperatorError
+from shared.settings import Settings
+from tests.faults.lake_books import compared, faults, rows
+from tests.integration.kit import Record, create_topics, delete_topics, read_topic, send
+from tests.roll import Press, Told, shopping
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets over which PySpark talks to the JVM
+]
+
+KILLED_AT = [
+    "batch planned, nothing written",
+    "bronze written, silver not",
+    "silver written, quarantine not",
+    "all written, checkpoint not",
+]
+ELSEWHERE = ["mended, still in quarantine"]
+BATCH = 120
+QUICK = "spark.driver.memory=1g spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m'"
+
+
+@dataclass
+class Lake:
+    environment: dict[str, str]
+    settings: Settings
+    press: Press
+    poison: list[str] = field(default_factory=list)
+
+    def sell(self, carts: int = 4) -> list[Told]:
+        """More events, one of them poisoned."""
+        told = shopping(carts)
+        self.press.send(told[1:])
+        record = self.press.record(told[0])
+        send(self.settings, told[0].topic, [record._replace(value=(record.value or b"") + b"!")])
+        self.poison.append(told[0].event_id)
+        return told
+
+    def faults(self) -> list[str]:
+        return faults(self.settings, self.poison)
+
+
+@pytest.fixture(scope="module")
+def lake() -> Iterator[Lake]:
+    """Over servers of its own: topics are deleted here."""
+    with throwaway() as environment:
+        asyncio.run(up(settings_of(environment), servers_only=True))
+        environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "TILL_SPARK_CONFIG": QUICK}
+        settings = settings_of(environment)
+        yield Lake(environment, settings, Press(settings))
+
+
+def test_every_place_that_the_code_names_is_tested_here() -> None:
+    sources = [path.read_text() for path in Path(analytics.__path__[0]).rglob("*.py")]
+    named = {point for source in sources for point in re.findall(r'\bcrashpoint\("([^"]+)"\)', source)}
+    assert named == {*KILLED_AT, *ELSEWHERE}
+
+
+def test_a_driver_killed_at_each_place_loses_nothing_and_repeats_nothing(lake: Lake, spark: SparkSession) -> None:
+    """Each finds what the one before left behind, and dies itself one place further."""
+    lake.sell(50)
+    for point in KILLED_AT:
+        assert run_driver(lake, point) == -signal.SIGKILL, point
+    ingest_available(spark, lake.settings)
+    assert lake.faults() == []
+    commit = ingested(lake.settings)
+    assert commit
+    assert commit.batch >= len(KILLED_AT), "one checkpoint through it all, and more batches than deaths"
+
+
+def run_driver(lake: Lake, crash_at: str) -> int:
+    environment = lake.environment | {"TILL_CRASH_AT": crash_at, "PYTHONPATH": os.getcwd()}
+    driver = [sys.executable, "-m", "tests.faults.lake_driver"]
+    with subprocess.Popen(driver, env=environment, cwd=lake.environment["TILL_HOME"]) as process:
+        return process.wait(300)
+
+
+def test_the_books_find_what_is_lost_and_what_is_there_twice() -> None:
+    record = Record(0, 0, b"cart:1", b"", (("ce_id", b"a"),), 0)
+    records = {"cart.events": [record, record._replace(offset=1, headers=(("ce_id", b"b"),))]}
+    places = [("cart.events", 0, 0), ("cart.events", 0, 1)]
+    assert compared(records, places, {"cart.events": ["a"]}, ["b"], {"b"}) == []
+    assert compared(records, places[:1], {"cart.events": ["a"]}, ["b"], {"b"}) == [
+        "bronze has lost ('cart.events', 0, 1)"
+    ]
+    assert compared(records, places * 2, {"cart.events": ["a"]}, ["b"], {"b"}) != []
+    assert compared(records, places, {"cart.events": []}, ["b"], {"b"}) == ["silver has lost a"]
+    assert compared(records, places, {"cart.events": ["a", "a"]}, ["b"], {"b"}) != []
+    assert compared(records, places, {"cart.events": ["a", "b"]}, [], {"b"}) != []
+
+
+def test_a_lost_checkpoint_is_noticed_and_a_batch_that_was_cut_off_is_finished(
+    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.sell()
+    with monkeypatch.context() as cut:
+        cut.setattr("analytics.batches.crashpoint", cutting("bronze written, silver not"))
+        with pytest.raises(StreamingQueryException, match="cut off here"):
+            ingest_available(spark, lake.settings)
+    before = ingested(lake.settings)
+    assert before
+    assert lake.faults() != [], "bronze has it, silver has not"
+    shutil.rmtree(checkpoint_of(lake.settings, "ingest", before.generation))
+    lake.sell()
+    ingest_available(spark, lake.settings)
+    after = ingested(lake.settings)
+    assert after
+    assert after.generation != before.generation, "Delta would ignore batches under the old one"
+    assert lake.faults() == []
+
+
+def test_a_checkpoint_from_a_backup_is_not_trusted(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    """Its next batch has a number that Delta has seen, and would be ignored."""
+    last = ingested(lake.settings)
+    assert last
+    checkpoint = Path(checkpoint_of(lake.settings, "ingest", last.generation))
+    shutil.copytree(checkpoint, tmp_path / "backup")
+    lake.sell()
+    ingest_available(spark, lake.settings)
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "backup", checkpoint)
+    lake.sell()
+    ingest_available(spark, lake.settings)
+    assert lake.faults() == []
+
+
+def test_a_retry_of_quarantine_that_is_cut_off_is_done_again(
+    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mended, *others = lake.poison
+    aside = spark.read.format("delta").load(f"{lake.settings.lake}/silver/quarantine").where(f"event_id = '{mended}'")
+    value = "substring(value, 1, length(value) - 1) AS value"
+    whole = [value if column == "value" else column for column in aside.columns]
+    table = f"delta.`{lake.settings.lake}/silver/quarantine`"
+    kept = aside.selectExpr(*whole).localCheckpoint()
+    spark.sql(f"DELETE FROM {table} WHERE event_id = '{mended}'")
+    kept.write.format("delta").mode("append").save(f"{lake.settings.lake}/silver/quarantine")
+
+    with monkeypatch.context() as cut:
+        cut.setattr("analytics.retry.crashpoint", cutting("mended, still in quarantine"))
+        with pytest.raises(Cut):
+            retry_quarantine(spark, lake.settings)
+    assert mended in {row["event_id"] for row in rows(lake.settings, "silver.quarantine")}
+    assert retry_quarantine(spark, lake.settings) == 1
+    lake.poison = others
+    assert lake.faults() == []
+
+
+class Cut(Exception):
+    pass
+
+
+def cutting(here: str) -> object:
+    def crashpoint(point: str) -> None:
+        if point == here:
+            raise Cut("cut off here")
+
+    return crashpoint
+
+
+def test_messages_that_retention_took_before_they_were_read_are_named(lake: Lake, spark: SparkSession) -> None:
+    told = lake.sell()
+    admin = AdminClient({"bootstrap.servers": lake.settings.kafka_bootstrap})
+    ends = {r.partition: r.offset + 1 for r in read_topic(lake.settings, "cart.events")}
+    gone = [confluent_kafka.TopicPartition("cart.events", p, end) for p, end in ends.items()]
+    for future in admin.delete_records(gone).values():
+        future.result(20)
+    with pytest.raises(OperatorError, match=r"Messages of cart.events were deleted before the lake has read them"):
+        ingest_available(spark, lake.settings)
+    accept(spark, lake.settings, ["cart.events"])
+    ingest_available(spark, lake.settings)
+    orders = {row["event_id"] for row in rows(lake.settings, "silver.order_events")}
+    assert {one.event_id for one in told if one.topic == "order.events"} <= orders, "the others are all there"
+
+
+def test_a_topic_that_was_created_again_is_named_and_can_be_taken_from_its_beginning(
+    lake: Lake, spark: SparkSession
+) -> None:
+    records = read_topic(lake.settings, "order.events")
+    before = sorted(row["event_id"] for row in rows(lake.settings, "silver.order_events"))
+    asyncio.run(delete_topics(lake.settings, ["order.events"]))
+    asyncio.run(create_topics(lake.settings, {"order.events": 6}))
+    send(lake.settings, "order.events", records)
+    fresh = [told for told in shopping(1, seed=3) if told.topic == "order.events"]
+    lake.press.send(fresh)
+    with pytest.raises(OperatorError, match=r"order.events is not the one .* deleted and created again") as refusal:
+        ingest_available(spark, lake.settings)
+    assert "till lake run --accept order.events" in refusal.value.hint
+    accept(spark, lake.settings, ["order.events"])
+    ingest_available(spark, lake.settings)
+    after = sorted(row["event_id"] for row in rows(lake.settings, "silver.order_events"))
+    assert after == sorted([*before, *(told.event_id for told in fresh)]), "known by their ids, though offsets are new"

@@ -1,0 +1,72 @@
+"""A rebuild dies by SIGKILL on its way. The live view is untouched, and the next one goes on where it was."""
+
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.shop import Shop, new_sku, put_product, started
+from tests.till import Till, eventually
+
+PRODUCTS = 4
+
+
+@pytest.fixture(scope="module")
+def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
+    with started(stack_environment) as shop:
+        with shop.staff("operator") as operator:
+            for _ in range(PRODUCTS):
+                put_product(operator, new_sku())
+        eventually(lambda: len(shop.fetch("catalog", "SELECT FROM products")) >= PRODUCTS, "they are listed")
+        yield shop
+
+
+@pytest.fixture
+def rebuild(shop: Shop, stack_environment: dict[str, str]) -> Callable[..., Any]:
+    def run(**settings: str) -> Any:
+        return Till(stack_environment)("rebuild", "catalog.products", "--json", **settings)
+
+    return run
+
+
+def shown(shop: Shop) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in shop.fetch("catalog", "SELECT * FROM products ORDER BY sku")]
+
+
+def test_killed_while_it_builds_and_while_it_swaps_it_goes_on_where_it_was(
+    shop: Shop, rebuild: Callable[..., Any]
+) -> None:
+    before = shown(shop)
+    offsets = shop.fetch("catalog", "SELECT * FROM offsets ORDER BY 1, 2, 3")
+
+    assert rebuild(TILL_CRASH_AT="partly rebuilt").code == -signal.SIGKILL
+    assert shown(shop) == before
+    [built] = shop.fetch("catalog__new", "SELECT * FROM building")
+    assert built["events"] > 0
+    assert not built["is_full"]
+
+    assert rebuild(TILL_CRASH_AT="swapped, not committed").code == -signal.SIGKILL
+    assert shown(shop) == before
+    assert shop.fetch("catalog", "SELECT * FROM offsets ORDER BY 1, 2, 3") == offsets
+    assert shop.fetch("catalog__new", "SELECT * FROM building")[0]["is_full"]
+    with shop.staff("operator") as operator:
+        late = put_product(operator, new_sku())
+    eventually(lambda: len(shown(shop)) == len(before) + 1, "the live view goes on")
+
+    ran = rebuild()
+    assert ran.code == 0, ran.err
+    [done] = ran.document
+    assert done["resumed"] >= built["events"]
+    assert done["differences"]["counts"] == {}
+    assert [row[0] for row in shown(shop)] == sorted([*(row[0] for row in before), late.sku])
+
+
+def test_two_at_once_do_not_get_in_each_others_way(shop: Shop, stack_environment: dict[str, str]) -> None:
+    till = Till(stack_environment)
+    with till.begin("rebuild", "catalog.products") as one, till.begin("rebuild", "catalog.products") as other:
+        codes = sorted([one.wait(60), other.wait(60)])
+        said = one.communicate()[1] + other.communicate()[1]
+    assert codes[0] == 0
+    assert codes[1] == 0 or "is being rebuilt by another" in said
+    assert len(shown(shop)) >= PRODUCTS

@@ -1,0 +1,233 @@
+"""What analysts see of a lake that Spark has written: tables, questions, the report, a notebook. Spark is not asked."""
+
+import asyncio
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
+from nbclient import NotebookClient
+from pyspark.sql import SparkSession
+
+from analytics.freshness import Standing, freshness
+from analytics.questions import QUESTIONS
+from analytics.reading import ask, found_tables
+from analytics.speed import bring_up_to_date
+from analytics.tables import read
+from infra.cli.lake import lake as lake_command
+from infra.local.ports import free_ports
+from services.cart.events import CartOpened
+from shared.errors import OperatorError
+from shared.settings import Settings
+from tests.integration.lake.conftest import NewLake
+from tests.roll import NOON, Press, Told, numbered
+from tests.till import Ran
+
+NOTEBOOK = Path(__file__).parents[3] / "docs" / "lake.ipynb"
+
+Till = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, filled_lake: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """With gold."""
+    folder = tmp_path_factory.mktemp("analysts") / "lake"
+    shutil.copytree(filled_lake.lake, folder)
+    settings = filled_lake.model_copy(update={"lake": str(folder)})
+    bring_up_to_date(spark, settings)
+    return settings
+
+
+@pytest.fixture
+def till(stack_environment: dict[str, str], lake: Settings) -> Till:
+    """`till lake` in this process."""
+
+    def run(*arguments: str, **settings: str) -> Ran:
+        environment = stack_environment | {"TILL_LAKE": lake.lake} | settings
+        ran = CliRunner().invoke(lake_command, arguments, env=environment)
+        if isinstance(ran.exception, OperatorError):
+            return Ran(1, ran.stdout, f"error: {ran.exception.message} {ran.exception.hint}")
+        return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+    return run
+
+
+def rows(lake: Settings, sql: str) -> list[tuple[Any, ...]]:
+    return list(ask(lake, sql).rows)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the socket over which PySpark fetches rows
+@pytest.mark.parametrize("table", ["silver.cart_events", "silver.order_events", "gold.orders", "gold.funnel"])
+def test_without_spark_every_row_is_what_spark_has_written(lake: Settings, spark: SparkSession, table: str) -> None:
+    frame = read(spark, lake, table)
+    there = [[_plain(value) for value in row] for row in frame.collect()]
+    assert there
+    named = ", ".join(f'"{column}"' for column in frame.columns)
+    assert sorted(map(repr, there)) == sorted(
+        map(repr, (list(map(_plain, r)) for r in rows(lake, f"SELECT {named} FROM {table}")))
+    )
+
+
+def _plain(value: Any) -> Any:
+    """As both have it: Spark's rows and byte arrays are kinds of their own."""
+    if hasattr(value, "asDict"):
+        return {name: _plain(inner) for name, inner in value.asDict().items()}
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def test_what_is_sold_is_what_was_told(lake: Settings, story: list[Told]) -> None:
+    """The lake has the events of other tests, too: only those of the story are counted."""
+    placed = {t.event.order_id for t in story if type(t.event).__name__ == "OrderPlaced"}
+    confirmed = {t.event.order_id: t.event.total.amount for t in story if type(t.event).__name__ == "OrderConfirmed"}
+    ours = {
+        row[0]: row[1:] for row in rows(lake, "SELECT order_id, status, total FROM gold.orders") if row[0] in placed
+    }
+    assert ours.keys() == placed
+    assert {order_id: total for order_id, (status, total) in ours.items() if status == "confirmed"} == confirmed
+
+
+def test_all_questions_are_answered_in_all_forms(till: Till, lake: Settings) -> None:
+    ran = till("questions", "--json")
+    assert ran.code == 0, ran.err
+    answers = {it["question"]: it["answer"] for it in ran.document}
+    assert list(answers) == [question.title for question in QUESTIONS]
+    assert len(answers) == 10
+    counted = Counter(status for (status,) in rows(lake, "SELECT status FROM gold.orders"))
+    assert sum(row["orders"] for row in answers["Why are orders cancelled?"]) == sum(counted.values())
+    page = till("questions", "--markdown").out
+    assert page.startswith("# Ten questions to the lake\n")
+    assert page.count("\n```sql\n") == 10
+    assert "## 10. Does the money add up?" in page
+
+
+def test_tables_are_behind_by_what_was_sent_since(till: Till, lake: Settings, press: Press) -> None:
+    before = _standings(lake)
+    customer = "0199b1c2-0000-7000-8000-000000000001"
+    sent = numbered([(NOON, f"cart:0199b1c2-0000-7000-8000-00000000000{n}", CartOpened(customer, 0)) for n in range(3)])
+    press.send(sent)
+    after = _standings(lake)
+    for name in ("bronze.events", "silver.cart_events", "silver.quarantine", "gold.orders"):
+        one, other = before[name].behind, after[name].behind
+        assert one is not None
+        assert other is not None
+        assert other.events - one.events == 3, name
+        assert other.seconds > 0
+    assert after["silver.order_events"].behind == before["silver.order_events"].behind
+    [(carts,)] = rows(lake, "SELECT count(*) FROM silver.cart_events")
+    assert after["silver.cart_events"].rows == carts
+
+    shown = till("tables")
+    assert shown.code == 0, shown.err
+    [line] = [line for line in shown.out.splitlines() if line.startswith("bronze.events")]
+    assert re.search(r"\d+ events, \d+ \w+$", line)
+
+
+def test_tables_are_shown_while_kafka_is_down(till: Till, lake: Settings) -> None:
+    ran = till("tables", TILL_KAFKA_BOOTSTRAP=f"127.0.0.1:{free_ports(1)[0]}")
+    assert ran.code == 0
+    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == found_tables(lake)
+    assert "does not answer" in ran.err
+
+
+def test_without_a_lake_every_command_says_how_to_get_one(till: Till, tmp_path: Path) -> None:
+    for command in (["tables"], ["report"], ["verify"], ["batch"], ["replay", "orders"]):
+        ran = till(*command, TILL_LAKE=str(tmp_path))
+        assert (ran.code, "till lake run" in ran.err) == (1, True), command
+
+
+def test_without_kafka_the_lake_cannot_be_brought_up_to_date(till: Till) -> None:
+    for command in ("run", "stream"):
+        ran = till(command, TILL_KAFKA_BOOTSTRAP=f"127.0.0.1:{free_ports(1)[0]}")
+        assert ran.code == 1
+        assert "does not answer" in ran.err
+        assert "till up" in ran.err
+
+
+def test_without_java_the_command_says_so_at_once(till: Till, tmp_path: Path) -> None:
+    ran = till("batch", TILL_JAVA_HOME=str(tmp_path))
+    assert ran.code == 1
+    assert "Java 17 or newer is needed" in ran.err
+
+
+def test_a_report_is_one_page_that_needs_nothing_else(till: Till, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    ran = till("report", "-o", str(file))
+    assert ran.code == 0, ran.err
+    page = file.read_text()
+    assert [*re.findall("<h2>(.*?)</h2>", page)] == ["Sales", "From cart to order", "Products", "Fraud", "Freshness"]
+    assert set(re.findall(r"\w+://[^\"'\s<]*", page)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert not re.search(r"<(script|link|img|iframe)|@import|url\((?!#)", page)
+    plots = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(plots) >= 3
+    for plot in plots:
+        drawn = ElementTree.fromstring(plot)
+        assert drawn.find("{http://www.w3.org/2000/svg}title") is not None, "a reader that cannot see is told"
+        assert not re.search(r"#0[0-9]0[0-9]0[0-9]", plot), "all colours are the page's, by day and by night"
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_the_notebook_runs(stack_environment: dict[str, str], lake: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (stack_environment | {"TILL_LAKE": lake.lake}).items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(NOTEBOOK.parents[1]))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs), "the plot is drawn"
+    assert "gold.orders" in outputs[0]["data"]["text/plain"]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_verify_shows_a_row_that_was_tampered_with(
+    till: Till, lake: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lend(spark, monkeypatch)
+    tampered = tmp_path / "lake"
+    shutil.copytree(lake.lake, tampered)
+    DeltaTable(f"{tampered}/gold/funnel").update({"opened": "opened + 1"})
+    ran = till("verify", TILL_LAKE=str(tampered))
+    assert ran.code == 1, ran.err
+    assert re.search(r"✗ gold.funnel  \d+ rows, 0 added, 0 gone, [1-9]\d* changed", ran.out)
+    assert re.search(r"✓ gold.orders  [\d,]+ rows", ran.out)
+    assert re.search(r"^streamed .*\n^batch ", ran.out, re.MULTILINE)
+    assert "A gold table is a function of the set of events" in ran.out
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_stream_takes_in_what_comes_and_stops_when_told(
+    till: Till, spark: SparkSession, new_lake: NewLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lend(spark, monkeypatch)
+    empty = new_lake()
+    ran = till("stream", "--seconds", "12", TILL_LAKE=empty.lake)
+    assert ran.code == 0, ran.err
+    [(taken,)] = rows(empty, "SELECT count(*) FROM bronze.events")
+    assert taken > 0
+    assert f"New events from Kafka: {taken:,}, in " in ran.out
+    assert not spark.streams.active
+
+
+def _standings(lake: Settings) -> dict[str, Standing]:
+    return {table.name: table for table in asyncio.run(freshness(lake)).tables}
+
+
+def _lend(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Spark of the tests to the command, which would start and stop one of its own."""
+
+    @contextmanager
+    def lent(_settings: Settings) -> Any:
+        yield spark
+
+    monkeypatch.setattr("infra.cli.lake_work.at_work", lent)

@@ -1,0 +1,80 @@
+"""A shop of its own in which people have bought: what is verified here is everything that a shop has."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import asyncpg
+import pytest
+from click.testing import CliRunner
+
+from infra.cli import till as till_command
+from infra.events import declared_services
+from infra.lake_reader import open_lake
+from infra.local.throwaway import settings_of, throwaway
+from services.replay.checks.findings import Findings
+from services.replay.verify import Ask, Job, run_job
+from shared.settings import Settings
+from tests.till import Ran, Till
+
+Found = TypeVar("Found")
+Check = Callable[..., Findings]
+Asked = Callable[..., Ran]
+
+
+@pytest.fixture(scope="session")
+def till() -> Iterator[Till]:
+    with throwaway() as environment:
+        till = Till(environment | {"TILL_PSP_LATENCY_MS": "1", "TILL_PSP_TIMEOUT": "1"})
+        up = till("up", "--json")
+        assert up.code == 0, up.err
+        bought = till("simulate", "--shoppers", "6", "--seconds", "6", "--seed", "4", "--fraud", "0.2", "--json")
+        assert bought.code == 0, bought.out + bought.err
+        yield till
+
+
+@pytest.fixture(scope="session")
+def asked(till: Till) -> Asked:
+    """`till` in this process: to start one of its own takes longer than what it does."""
+
+    def run(*arguments: str, **settings: str) -> Ran:
+        ran = CliRunner().invoke(till_command, arguments, env=till.environment | settings)
+        return Ran(ran.exit_code, ran.stdout, ran.stderr or str(ran.exception or ""))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def shop(till: Till) -> Settings:
+    return settings_of(till.environment)
+
+
+@pytest.fixture(scope="session")
+def check(shop: Settings) -> Check:
+    """One check of the whole shop, in this process."""
+
+    def run(name: str, of: str = "", patience: float = 5.0, **changes: Any) -> Findings:
+        ask = Ask(shop.model_copy(update=changes), declared_services, None, patience, lake=open_lake)
+        return asyncio.run(run_job(ask, Job(name, of)))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def sql(shop: Settings) -> Callable[..., list[Any]]:
+    """A statement in the schema of a service."""
+
+    def run(service: str, statement: str, *arguments: Any) -> list[Any]:
+        return asyncio.run(_ask(shop, service, lambda connection: connection.fetch(statement, *arguments)))
+
+    return run
+
+
+async def _ask(settings: Settings, service: str, what: "Callable[[Any], Awaitable[list[Any]]]") -> list[Any]:
+    connection = await asyncpg.connect(
+        settings.database_url.get_secret_value(), server_settings={"search_path": service}
+    )
+    try:
+        return list(await what(connection))
+    finally:
+        await connection.close()

@@ -1,0 +1,237 @@
+"""A view is thrown away and folded anew, while people buy; compared, swapped, taken back, and looked at in the past."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Text
+from sqlalchemy.schema import CreateTable
+from sqlmodel import Field, SQLModel
+
+from infra.events import declared_services
+from services.replay.rebuild import Rebuilt, Source, rebuild, undo
+from services.replay.targets import find
+from shared.consumer import Incoming
+from shared.database import listening
+from shared.service import Projection, Runtime
+from shared.settings import Settings
+from shared.views import RowView
+from tests.integration.kit import Tallies, add, handled, new_tallies, relayed, running, until
+from tests.integration.replay.conftest import Asked, Check
+from tests.till import Till, eventually
+
+Sql = Callable[..., list[Any]]
+VIEWS = ["order.orders", "catalog.products", "cart.products"]
+
+
+def rows(sql: Sql, view: str) -> list[tuple[Any, ...]]:
+    service, _, table = view.partition(".")
+    return [tuple(row) for row in sql(service, f"SELECT * FROM {table} ORDER BY 1")]
+
+
+def indexes(sql: Sql, service: str) -> set[str]:
+    return {row[0] for row in sql(service, "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")}
+
+
+def built(shop: Settings, view: str, source: Source = "store") -> Rebuilt:
+    services = declared_services(shop)
+    [target] = find(services, view)
+    return asyncio.run(rebuild(shop, services, target, source))
+
+
+@pytest.mark.parametrize("source", ["store", "kafka"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_that_was_spoilt_is_folded_anew(
+    shop: Settings, sql: Sql, check: Check, view: str, source: Source
+) -> None:
+    service, _, table = view.partition(".")
+    key = {"orders": "order_id", "products": "sku"}[table]
+    column = {"orders": "total", "products": "price"}[table]
+    before, names = rows(sql, view), indexes(sql, service)
+    [[spoilt]] = sql(service, f"SELECT min({key}) FROM {table}")
+    [[lost]] = sql(service, f"SELECT max({key}) FROM {table}")
+    sql(service, f"UPDATE {table} SET {column} = {column} + 1 WHERE {key} = $1", spoilt)
+    sql(service, f"DELETE FROM {table} WHERE {key} = $1", lost)
+
+    compared = built(shop, view, source).comparison
+
+    assert compared
+    assert compared.counts == {"changed": 1, "missing": 1}
+    [changed] = [it for it in compared.shown if it.kind == "changed"]
+    assert changed.key == spoilt
+    assert changed.fields[column][0] == changed.fields[column][1] + 1
+    assert rows(sql, view) == before
+    assert indexes(sql, service) == names
+    assert check("views", view).total == 0
+
+
+def test_a_rebuild_can_be_undone_and_done_again(till: Till, sql: Sql, check: Check) -> None:
+    right = rows(sql, "order.orders")
+    [[spoilt]] = sql("order", "SELECT min(order_id) FROM orders")
+    sql("order", "UPDATE orders SET reason = 'planted' WHERE order_id = $1", spoilt)
+    assert till("rebuild", "order").code == 0
+    assert rows(sql, "order.orders") == right
+
+    back = till("rebuild", "orders", "--undo")
+    assert back.code == 0, back.err
+    assert "the one before is back" in back.out
+    assert sql("order", "SELECT reason FROM orders WHERE order_id = $1", spoilt)[0][0] == "planted"
+
+    assert till("rebuild", "orders", "--undo").code == 0
+    assert rows(sql, "order.orders") == right
+    assert check("views", "order.orders").total == 0
+
+
+def test_people_buy_meanwhile_and_nothing_is_missed_or_applied_twice(
+    till: Till, shop: Settings, sql: Sql, check: Check
+) -> None:
+    before = sql("order", "SELECT count(*) FROM orders")
+    with till.begin("simulate", "--shoppers", "6", "--seconds", "6", "--seed", "11", "--json") as selling:
+        eventually(lambda: sql("order", "SELECT count(*) FROM orders") > before, "somebody buys", 60)
+        rebuilt = 0
+        while selling.poll() is None:
+            for service in ("order", "catalog", "cart"):
+                compared = built(shop, service).comparison
+                assert compared
+                assert "changed" not in compared.counts, compared.shown
+            rebuilt += 1
+        out, err = selling.communicate()
+    assert selling.returncode == 0, out + err
+    assert rebuilt
+    for view in VIEWS:
+        assert check("views", view).violations == []
+    assert check("flow").violations == []
+
+
+def test_who_remembers_rows_hears_of_those_that_a_swap_changes(shop: Settings, sql: Sql) -> None:
+    [[sku]] = sql("cart", "SELECT min(sku) FROM products")
+    sql("cart", "UPDATE products SET price = 1 WHERE sku = $1", sku)
+    heard: list[object] = []
+
+    async def rebuild_and_listen() -> None:
+        connection = await asyncpg.connect(shop.database_url.get_secret_value())
+        async with listening(connection, "cart_products", lambda *notice: heard.append(notice[3])):
+            await asyncio.to_thread(built, shop, "cart")
+            await connection.execute("SELECT 1")
+        await connection.close()
+
+    asyncio.run(rebuild_and_listen())
+    assert heard == [sku]
+
+
+def test_a_view_as_it_was_is_built_to_be_looked_at(till: Till, sql: Sql) -> None:
+    placed = sql("order", "SELECT placed_at, order_id FROM orders ORDER BY placed_at")
+    middle = placed[len(placed) // 2]["placed_at"]
+    moment = datetime.fromtimestamp(middle / 1000 + 0.001, UTC).isoformat(timespec="milliseconds")
+    live = rows(sql, "order.orders")
+    for source in ("store", "kafka"):
+        ran = till("rebuild", "orders", "--at", moment.replace("+00:00", "Z"), "--from", source, "--json")
+        assert ran.code == 0, ran.err
+        [done] = ran.document
+        then = sql(done["schema"], "SELECT order_id, status FROM orders")
+        assert {row["order_id"] for row in then} <= {row["order_id"] for row in placed}
+        assert 0 < len(then) <= len(placed) // 2 + 1
+        sql("order", f'DROP SCHEMA "{done["schema"]}" CASCADE')
+    assert rows(sql, "order.orders") == live, "nothing is swapped"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "There is no view nothing. There are: cart.products"),
+        (["payment"], "payment has no views."),
+        (["products"], "products is a view of several services: cart.products, catalog.products."),
+        (["orders", "--at", "yesterday"], "is not a moment"),
+        (["orders", "--undo", "--at", "-1m"], "--undo goes back"),
+    ],
+)
+def test_what_cannot_be_rebuilt_is_said_and_nothing_changes(asked: Asked, arguments: list[str], said: str) -> None:
+    ran = asked("rebuild", *arguments)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())
+
+
+def test_without_a_stack_nothing_is_rebuilt_or_verified(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.nice", lambda _: 0)  # this process has others to run
+    for command in (["rebuild", "orders"], ["verify"], ["whatif", "decisions"], ["replay", "order.events"]):
+        ran = asked(*command, TILL_POSTGRES_PORT="1", TILL_KAFKA_PORT="1")
+        assert ran.code == 2, ran.err
+        assert "till up" in ran.err
+
+
+class TallyRow(SQLModel):
+    stream_id: str = Field(sa_column=Column(Text, primary_key=True))
+    total: int = Field(sa_column=Column(BigInteger, nullable=False))
+    version: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class TallyTable(TallyRow, table=True):
+    __tablename__ = "tallies"
+    metadata = MetaData()
+
+
+def count(row: TallyRow | None, message: Incoming) -> TallyRow:
+    before = row.total if row else 0
+    return TallyRow(stream_id=message.stream_id, total=before + message.data.amount, version=message.version)
+
+
+VIEW = RowView(TallyRow, TallyTable, lambda message: message.stream_id, count)
+
+
+@pytest.fixture
+async def tallies(shop: Settings) -> AsyncIterator[Tallies]:
+    async with new_tallies(shop) as tallies:
+        projection = Projection("tallies", [tallies.topic], VIEW.apply, VIEW)
+        yield replace(tallies, service=replace(tallies.service, projections=[projection]))
+
+
+@asynccontextmanager
+async def opened(tallies: Tallies) -> AsyncIterator[Runtime]:
+    async with tallies.opened() as runtime:
+        await runtime.pool.execute(str(CreateTable(TallyTable.__table__)))  # type: ignore[attr-defined]
+        yield runtime
+
+
+async def totals(runtime: Runtime) -> dict[str, tuple[int, int]]:
+    return {row[0]: (row[1], row[2]) for row in await runtime.pool.fetch("SELECT * FROM tallies")}
+
+
+@pytest.mark.anyio
+async def test_a_consumer_that_was_far_behind_goes_on_where_the_new_view_is(tallies: Tallies) -> None:
+    """It was stopped with messages in hand. After the swap they are void: it is fenced, and seeks again."""
+    async with opened(tallies) as runtime:
+        [target] = find([tallies.service], "tallies")
+        await handled(runtime, "tally:a", add(*range(10)))
+        await relayed(runtime)
+        done = await rebuild(tallies.settings, [tallies.service], target, schemas=tallies.schemas)
+        assert done.in_flight
+        assert await totals(runtime) == {"tally:a": (45, 10)}
+        [consumer] = runtime.consumers
+        async with running(consumer.run(), runtime.relay.run()):
+            await handled(runtime, "tally:a", add(5))
+
+            async def reached() -> bool:
+                return await totals(runtime) == {"tally:a": (50, 11)}
+
+            await until(reached)
+            # And with a consumer that runs, again and again, while it is written to.
+            for n in range(3):
+                await handled(runtime, f"tally:{n}", add(1, 2))
+                await rebuild(tallies.settings, [tallies.service], target, schemas=tallies.schemas)
+                await handled(runtime, f"tally:{n}", add(3))
+
+            async def all_there() -> bool:
+                expected = {f"tally:{n}": (6, 3) for n in range(3)}
+                return await totals(runtime) == expected | {"tally:a": (50, 11)}
+
+            await until(all_there)
+            back = await undo(tallies.settings, [tallies.service], target, schemas=tallies.schemas)
+            assert back.comparison
+            assert back.comparison.total == 0
+        await runtime.pool.execute(f'DROP SCHEMA "{tallies.service.name}__old" CASCADE')
+        await runtime.pool.execute(f'DROP SCHEMA "{tallies.service.name}__new" CASCADE')

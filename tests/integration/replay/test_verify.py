@@ -1,0 +1,222 @@
+"""A checker that has never failed proves nothing: each bug here is planted in a real shop, found, and taken out."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from services.replay.checks.findings import Findings
+from shared.settings import Settings
+from tests.integration.replay.conftest import Asked, Check
+from tests.till import Till, eventually
+
+Sql = Callable[..., list[Any]]
+EVENT = "stream_id, version, event_id, type, time, correlation_id, causation_id, actor, traceparent, value"
+
+
+def told(findings: Findings) -> list[tuple[str, str]]:
+    return [(violation.stream, violation.what) for violation in findings.violations]
+
+
+@contextmanager
+def changed(sql: Sql, service: str, table: str, key: str, column: str, value: Any) -> Iterator[None]:
+    """A value that somebody has changed by hand, until the end of the block."""
+    where = {"events": "stream_id || '@' || version", "orders": "order_id", "products": "sku"}[table]
+    [[before]] = sql(service, f"SELECT {column} FROM {table} WHERE {where} = $1", key)
+    sql(service, f"UPDATE {table} SET {column} = $2 WHERE {where} = $1", key, value)
+    try:
+        yield
+    finally:
+        sql(service, f"UPDATE {table} SET {column} = $2 WHERE {where} = $1", key, before)
+
+
+@contextmanager
+def deleted(sql: Sql, service: str, stream: str, version: int) -> Iterator[None]:
+    [row] = sql(
+        service,
+        f"DELETE FROM events WHERE (stream_id, version) = ($1, $2) RETURNING position, {EVENT}",
+        stream,
+        version,
+    )
+    try:
+        yield
+    finally:
+        places = ", ".join(f"${n}" for n in range(1, 12))
+        sql(service, f"INSERT INTO events (position, {EVENT}) VALUES ({places})", *row)
+
+
+@pytest.fixture
+def confirmed(sql: Sql) -> str:
+    """The id of an order."""
+    [[order_id]] = sql("order", "SELECT order_id FROM orders WHERE status = 'confirmed' ORDER BY order_id LIMIT 1")
+    return str(order_id)
+
+
+def test_of_a_shop_that_was_left_alone_everything_holds(till: Till) -> None:
+    ran = till("verify", "--json")
+    assert ran.code == 0, ran.out + ran.err
+    checks = {it["check"]: it["looked_at"] for it in ran.document["checks"]}
+    assert all(checks[f"store = topic: {kind}.events"] > 50 for kind in ("cart", "order", "payment", "stock"))
+    assert all(checks[f"view = fold: {view}"] > 50 for view in ("order.orders", "catalog.products", "cart.products"))
+    assert checks["stock"] > 50
+    assert checks["money"] > 50
+    assert checks["flow"] == 6
+
+
+def test_a_shop_that_sells_meanwhile_gives_no_false_alarm(till: Till, check: Check, sql: Sql) -> None:
+    before = sql("order", "SELECT count(*) FROM orders")
+    with till.begin("simulate", "--shoppers", "8", "--seconds", "5", "--seed", "9", "--json") as selling:
+        eventually(lambda: sql("order", "SELECT count(*) FROM orders") > before, "somebody buys", 60)
+        verified = 0
+        while selling.poll() is None:
+            for job in (("log", "order"), ("log", "catalog"), ("views", "order.orders"), ("stock",), ("money",)):
+                assert told(check(*job)) == []
+            verified += 1
+        assert verified
+        out, err = selling.communicate()
+    assert selling.returncode == 0, out + err
+
+
+def test_only_what_happened_since_is_looked_at(asked: Asked) -> None:
+    recent, all_of_it = asked("verify", "--since", "-1s", "--json"), asked("verify", "--json")
+    assert (recent.code, all_of_it.code) == (0, 0), recent.out + recent.err
+    looked_at = [sum(it["looked_at"] for it in ran.document["checks"]) for ran in (recent, all_of_it)]
+    assert looked_at[0] < looked_at[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "part"),
+    [("value", b"\0\0\0\0\1tampered", "value"), ("actor", "somebody else", "ce_actor")],
+)
+def test_a_stored_event_that_was_changed_is_named(
+    check: Check, sql: Sql, confirmed: str, column: str, value: Any, part: str
+) -> None:
+    stream = f"order:{confirmed}"
+    with changed(sql, "order", "events", f"{stream}@2", column, value):
+        found = check("log", "order")
+    assert told(found) == [(f"{stream}@2", f"It is not what is stored: {part}.")]
+    assert found.violations[0].look == f"till history {stream}"
+    assert found.violations[0].position.startswith("order.events/")
+    assert check("log", "order").total == 0
+
+
+def test_an_event_that_was_deleted_is_missed_in_its_store(check: Check, sql: Sql, confirmed: str) -> None:
+    stream = f"order:{confirmed}"
+    with deleted(sql, "order", stream, 2):
+        found = check("log", "order")
+    assert (f"{stream}@2", "It is in the topic, and was never stored.") in told(found)
+    assert any("Versions are missing in the store" in violation.what for violation in found.violations)
+
+
+def test_an_event_that_was_never_sent_is_missed_in_its_topic(check: Check, sql: Sql) -> None:
+    copied = EVENT.replace("stream_id", "'order:planted'", 1).replace("event_id", "gen_random_uuid()", 1)
+    sql("order", f"INSERT INTO events ({EVENT}) SELECT {copied} FROM events WHERE version = 1 LIMIT 1")
+    try:
+        assert told(check("log", "order")) == [("order:planted@1", "It is stored, and not in order.events.")]
+    finally:
+        sql("order", "DELETE FROM events WHERE stream_id = 'order:planted'")
+
+
+def test_a_row_that_is_not_what_its_events_make_it(check: Check, sql: Sql, confirmed: str) -> None:
+    with changed(sql, "order", "orders", confirmed, "status", "cancelled"):
+        found = check("views", "order.orders")
+    what = "Its row is not what its events make it: status is 'cancelled', not 'confirmed'."
+    assert told(found) == [(f"order:{confirmed}", what)]
+    assert check("views", "order.orders").total == 0
+
+
+def test_a_row_that_is_missing_a_row_that_is_behind_and_one_of_no_events(check: Check, sql: Sql) -> None:
+    [row] = sql("catalog", "DELETE FROM products WHERE sku = (SELECT min(sku) FROM products) RETURNING *")
+    [[behind]] = sql("catalog", "SELECT max(sku) FROM products")
+    names = ", ".join(row.keys())
+    sql("catalog", f"INSERT INTO products ({names}) VALUES ('PLANTED-1', 'Planted', 1, 'EUR', 1, false, 1)")
+    with changed(sql, "catalog", "products", behind, "version", 0):
+        found = check("views", "catalog.products")
+    places = ", ".join(f"${n}" for n in range(1, len(row) + 1))
+    sql("catalog", "DELETE FROM products WHERE sku = 'PLANTED-1'")
+    sql("catalog", f"INSERT INTO products ({names}) VALUES ({places})", *row.values())
+    whats = dict(told(found))
+    assert whats[f"stock:{row['sku']}"] == "It has no row."
+    assert whats["stock:PLANTED-1"] == "It has a row, and no event at all."
+    assert behind in " ".join(whats)
+    assert check("views", "catalog.products").total == 0
+
+
+def test_what_another_service_knows_of_a_product_is_checked_too(check: Check, sql: Sql) -> None:
+    [[sku]] = sql("cart", "SELECT min(sku) FROM products")
+    with changed(sql, "cart", "products", sku, "price", 1):
+        assert [stream for stream, _ in told(check("views", "cart.products"))] == [f"stock:{sku}"]
+
+
+def test_pieces_that_are_still_held_for_a_confirmed_order(check: Check, sql: Sql) -> None:
+    [[stream, version]] = sql("catalog", "SELECT stream_id, version FROM events WHERE type = 'StockSold' LIMIT 1")
+    with deleted(sql, "catalog", stream, version):
+        found = check("stock")
+    [violation] = found.violations
+    assert violation.stream == stream
+    assert violation.position.startswith("order:")
+    assert "are still held" in violation.what
+    assert check("stock").total == 0
+
+
+def test_an_order_that_was_confirmed_though_its_pieces_were_never_reserved(check: Check, sql: Sql) -> None:
+    [[stream, version]] = sql("catalog", "SELECT stream_id, version FROM events WHERE type = 'StockSold' LIMIT 1")
+    [[reserved]] = sql(
+        "catalog",
+        "SELECT max(version) FROM events WHERE stream_id = $1 AND version < $2 AND type = 'StockReserved'",
+        stream,
+        version,
+    )
+    with deleted(sql, "catalog", stream, version), deleted(sql, "catalog", stream, reserved):
+        found = check("stock")
+    assert any("0 are sold to it, 0 are still held" in what for _, what in told(found)), told(found)
+
+
+@contextmanager
+def tampered_ledger(shop: Settings, change: str, undo: str, payment_id: str) -> Iterator[None]:
+    with sqlite3.connect(shop.home / "psp" / "ledger.sqlite") as book:
+        book.execute(change, (payment_id,))
+        book.commit()
+        try:
+            yield
+        finally:
+            book.execute(undo, (payment_id,))
+            book.commit()
+
+
+def test_money_that_the_provider_took_and_no_order_owes(check: Check, sql: Sql, shop: Settings, confirmed: str) -> None:
+    [[payment_id]] = sql("order", "SELECT payment_id FROM orders WHERE order_id = $1", confirmed)
+    more = "UPDATE movements SET amount = amount {} 1 WHERE payment_id = ? AND kind = 'captured'"
+    with tampered_ledger(shop, more.format("+"), more.format("-"), payment_id):
+        found = check("money")
+    whats = " ".join(what for _, what in told(found))
+    assert {stream for stream, _ in told(found)} == {f"order:{confirmed}", f"payment:{payment_id}"}
+    assert "is recorded as psp-" in whats
+    assert "It is confirmed: due" in whats
+    assert check("money").total == 0
+
+
+def test_a_refund_that_nobody_asked_for(check: Check, sql: Sql, shop: Settings, confirmed: str) -> None:
+    [[payment_id]] = sql("order", "SELECT payment_id FROM orders WHERE order_id = $1", confirmed)
+    give = (
+        "INSERT INTO movements (payment_id, at, kind, amount, currency, token, reason)"
+        " SELECT payment_id, at, 'refunded', amount, currency, token, '' FROM movements"
+        " WHERE payment_id = ? AND kind = 'captured'"
+    )
+    take = "DELETE FROM movements WHERE payment_id = ? AND kind = 'refunded'"
+    with tampered_ledger(shop, give, take, payment_id):
+        found = check("money")
+    assert any("kept nothing" in what for _, what in told(found)), told(found)
+
+
+def test_violations_are_told_with_a_place_and_a_command_and_exit_code_1(
+    asked: Asked, check: Check, sql: Sql, confirmed: str
+) -> None:
+    with changed(sql, "order", "orders", confirmed, "status", "placed"):
+        ran = asked("verify", "--patience", "1")
+    assert ran.code == 1
+    assert f"order:{confirmed}" in ran.out
+    assert f"→ till history order:{confirmed}" in ran.out
+    eventually(lambda: check("views", "order.orders").total == 0, "it is as it was")
