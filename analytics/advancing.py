@@ -10,7 +10,7 @@ from analytics.cut import Cut
 from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
 from analytics.gold.pruning import spans, within
-from analytics.layers import state_of, stats_of, writing
+from analytics.layers import many_rows, state_of, stats_of, writing
 from analytics.news import News
 from analytics.tables import read
 from shared.settings import Settings
@@ -42,13 +42,14 @@ def fill(
 def advance(spark: SparkSession, settings: Settings, name: str, query: str, table: Table, news: News) -> Done:
     """Of gold, or of a table that is to become gold."""
     state = state_of(settings, name)
-    if state is None or (state.logic == table.version and news.share(state.cut) >= MOSTLY_NEW):
-        fill(spark, settings, name, query, table, news.everything, news.cut)
-        return "recomputed"
-    if state.logic != table.version:
+    if state and state.logic != table.version:
         return "waits for a replay"
-    if state.cut.silver == news.cut.silver:
+    if state and state.cut.silver == news.cut.silver:
         return "up to date"
+    if state is None or news.share(state.cut) >= MOSTLY_NEW:
+        with many_rows(spark):
+            fill(spark, settings, name, query, table, news.everything, news.cut)
+        return "recomputed"
     commit = writing(spark, settings, name, query, table, news.cut)
     if news.count(state.cut):
         found = news.concerned(state.cut, table.scope)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from analytics import commits, recovery
 from analytics.bronze import bronze_rows
+from analytics.care import tidy
 from analytics.commits import Commit
 from analytics.duplicates import PREFIX, before, contradictions, told_apart
 from analytics.quarantine import schema_id, unsound
@@ -56,21 +57,25 @@ class Batches:
             crashpoint("all written, checkpoint not")
         finally:
             rows.unpersist()
+        tidy(self._spark, self._settings, number)
 
     def silver(self, rows: DataFrame, commit: Commit) -> None:
         """Of a batch that bronze has. One that was cut off in the middle may be given again."""
         glances = self._glance(rows)
         met = {n for glance in glances.values() for n in glance.schema_ids}
         self._writers = writers = learned(self._spark, self._settings, self._writers, met)
-        present = [topic for topic in TOPICS if topic in glances]
-        with ThreadPoolExecutor(len(TOPICS)) as pool:
-            write = inheritable_thread_target(self._spark)(self._silver)
-            short = list(pool.map(lambda topic: write(rows, topic, glances[topic], writers, commit), present))
-        left = [topic for topic, is_short in zip(present, short, strict=True) if is_short]
-        if left:
+        # All tables get a commit of each batch, and the last of them when the others have theirs: what is in a batch
+        # of that one is in all of them. Gold goes by that.
+        *others, last = TOPICS
+        write = inheritable_thread_target(self._spark)(self._silver)
+        with ThreadPoolExecutor(len(others)) as pool:
+            left = [*pool.map(lambda topic: write(rows, topic, glances.get(topic), writers, commit), others)]
+        left.append(self._silver(rows, last, glances.get(last), writers, commit))
+        short = [topic for topic, is_short in zip(TOPICS, left, strict=True) if is_short]
+        if short:
             # Silver has what it can take. What it cannot is found again, from the same rows.
             crashpoint("silver written, quarantine not")
-            self._quarantine(rows, left, glances, writers, commit)
+            self._quarantine(rows, short, glances, writers, commit)
 
     def _glance(self, rows: DataFrame) -> dict[str, Glance]:
         event_id = sf.map_from_entries("headers")["ce_id"].cast("string")
@@ -81,9 +86,12 @@ class Batches:
         )
         return {row["topic"]: _glance(row) for row in found.collect()}
 
-    def _silver(self, rows: DataFrame, topic: str, glance: Glance, writers: Writers, commit: Commit) -> bool:
+    def _silver(self, rows: DataFrame, topic: str, glance: Glance | None, writers: Writers, commit: Commit) -> bool:
         """Whether some rows were left over."""
         table = f"silver.{TOPICS[topic]}"
+        if glance is None:
+            self._append(read(self._spark, self._settings, table).limit(0), table, commit)
+            return False
         new = self._apart(rows, topic, glance, writers).where("first IS NULL")
         self._append(new.select(*silver_columns(topic, writers)), table, commit)
         return commits.rows_written(self._settings, table, commit) != glance.rows

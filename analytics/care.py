@@ -1,16 +1,15 @@
-"""Care of the lake: small files made into large ones, old versions let go once their time is over.
-
-While it streams, Delta's auto compaction keeps the number of small files bounded; this is for now and then.
-"""
+"""Care of the lake: small files made into large ones, old versions let go once their time is over."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from analytics import storage
-from analytics.tables import path_of
+from analytics.tables import TOPICS, path_of
 from shared.settings import Settings
 
 LAYERS = ("bronze", "silver", "gold", "batch", "speed")
@@ -18,6 +17,11 @@ ORDERED_BY = {"bronze.events": ["topic", "partition", "offset"]}
 """Where a rewrite is worth it: a replay reads one topic, and bronze's files have them all. Silver and gold come in the
 order in which they are asked for, that of time.
 """
+
+
+STREAMED = ("bronze.events", *(f"silver.{name}" for name in (*TOPICS.values(), "quarantine")))
+EVERY = 96
+"""Batches after which a table's small files are put together. Each batch adds one or two."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +42,27 @@ def table_names(spark: SparkSession, settings: Settings) -> list[str]:
     ]
 
 
+def tidy(spark: SparkSession, settings: Settings, batch: int) -> None:
+    """While it streams: one table now and then, each in its turn, so that no batch waits for all of them.
+
+    Delta's own auto compaction does it after every batch that has more than one file (tried: two commits for one).
+    """
+    due = [name for n, name in enumerate(STREAMED) if batch % EVERY == n * EVERY // len(STREAMED)]
+    with suppress(DeltaConcurrentModificationException):  # somebody else is at it
+        optimize(spark, settings, due if batch else ())
+
+
 def optimize(
     spark: SparkSession, settings: Settings, names: Iterable[str] | None = None, *, ordered: bool = False
 ) -> list[Optimized]:
     """Compact these tables, or all. `ordered` also sorts again those where it pays, which rewrites them whole."""
-    return [_optimize(spark, settings, name, ordered) for name in names or table_names(spark, settings)]
+    wanted = table_names(spark, settings) if names is None else names
+    return [_optimize(spark, settings, name, ordered) for name in wanted]
 
 
 def vacuum(spark: SparkSession, settings: Settings, names: Iterable[str] | None = None) -> None:
     """Delete files that no version of the last `lake_history_days` needs. Time travel within them keeps working."""
-    for name in names or table_names(spark, settings):
+    for name in table_names(spark, settings) if names is None else names:
         DeltaTable.forPath(spark, path_of(settings, name)).vacuum(settings.lake_history_days * 24)
 
 

@@ -15,6 +15,7 @@ from analytics.paths import path_of
 from shared.settings import Settings
 
 INGEST = "ingest"
+WINDOWS = (32, 512, 8192, None)
 
 Offsets = Mapping[str, Mapping[str, int]]
 """By topic and partition: the next one to be read. Partitions are text, as in JSON and in Spark's own."""
@@ -64,26 +65,23 @@ class Version:
 
 
 def versions(settings: Settings, name: str, limit: int | None = None) -> Iterator[Version]:
-    """Of a table, newest first."""
+    """Of a table, newest first. The log is read only as far back as somebody wants to hear."""
     try:
         table = DeltaTable(path_of(settings, name))
     except TableNotFoundError:
         return
-    for entry in table.history(limit):
-        written = entry.get("operationMetrics", {}).get("numOutputRows")
-        yield Version(
-            entry["version"],
-            _said(entry.get("userMetadata")),
-            entry["timestamp"],
-            None if written is None else int(written),
-        )
+    told = 0
+    for window in [limit] if limit else WINDOWS:
+        entries = table.history(window)
+        yield from map(_version, entries[told:])
+        told = len(entries)
+        if window is None or told < window:
+            return
 
 
 def newest(settings: Settings, name: str, query: str = INGEST) -> Version | None:
     """The newest commit of that query."""
-    return next(
-        (v for limit in (20, None) for v in versions(settings, name, limit) if v.said.get("query") == query), None
-    )
+    return next((version for version in versions(settings, name) if version.said.get("query") == query), None)
 
 
 def ingested(settings: Settings, name: str = "bronze.events") -> Commit | None:
@@ -100,7 +98,7 @@ def commit_of(version: Version) -> Commit:
 def rows_written(settings: Settings, name: str, commit: Commit) -> int | None:
     """By this batch, if it was the last thing that was written to the table (but for a compaction)."""
     for version in versions(settings, name, 2):
-        if version.said and commit_of(version) == commit:
+        if version.said.get("query") == INGEST and commit_of(version) == commit:
             return version.rows
     return None
 
@@ -123,6 +121,12 @@ def version_covering(settings: Settings, name: str, wanted: Offsets) -> Version 
                 break
             found = version
     return found
+
+
+def _version(entry: Mapping[str, Any]) -> Version:
+    written = entry.get("operationMetrics", {}).get("numOutputRows")
+    rows = None if written is None else int(written)
+    return Version(entry["version"], _said(entry.get("userMetadata")), entry["timestamp"], rows)
 
 
 def _said(metadata: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from delta.exceptions import DeltaConcurrentModificationException as DeltaConcurrentModificationException
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as RustTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -23,6 +24,12 @@ CONFIGURED = {
     "txnAppId": "spark.databricks.delta.write.txnAppId",
     "txnVersion": "spark.databricks.delta.write.txnVersion",
 }
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""A pass has few rows, and a plan that is never the same again: to compile it takes far longer than to interpret it."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,12 @@ def state_of(settings: Settings, name: str) -> State | None:
         if "silver" in version.said:
             return State(newest, version.number, told(version.said), version.said["logic"], version.said)
     return None
+
+
+def row_count(settings: Settings, name: str, version: int) -> int:
+    """As its files say, without reading them."""
+    files: Any = RustTable(path_of(settings, name), version=version).get_add_actions(flatten=True)
+    return sum(files["num_records"].to_pylist())
 
 
 @dataclass(frozen=True)
@@ -151,8 +164,23 @@ def configured(spark: SparkSession, **options: str) -> Iterator[None]:
             spark.conf.unset(CONFIGURED[option])
 
 
-def own_session(spark: SparkSession) -> SparkSession:
+def own_session(spark: SparkSession, few_rows: bool = False) -> SparkSession:
     """On the same executors; but what is configured for a commit of gold is not seen by the ingest."""
     session = spark.newSession()
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # it is kept already
+    for name, value in INTERPRETED.items() if few_rows else ():
+        session.conf.set(name, value)
     return session
+
+
+@contextmanager
+def many_rows(session: SparkSession) -> Iterator[None]:
+    """For a while, in a session for few rows."""
+    before = {name: value for name in INTERPRETED if (value := session.conf.get(name)) is not None}
+    for name in INTERPRETED:
+        session.conf.unset(name)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)

@@ -11,7 +11,7 @@ from analytics.cut import TABLES, Cut
 from analytics.gold.changes import Concerned, concerned, without
 from analytics.gold.definition import Filters, Scope, Silver
 from analytics.keeping import Keeping
-from analytics.layers import state_of
+from analytics.layers import row_count, state_of
 from analytics.tables import path_of, read
 from shared.settings import Settings
 
@@ -33,7 +33,7 @@ class News:
 
     def share(self, since: Cut) -> float:
         """New rows, of all."""
-        return self.count(since) / max(self._once("count", lambda: _count(self._silver())), 1)
+        return self.count(since) / max(self._once("count", self._total), 1)
 
     def new(self, since: Cut) -> Silver:
         return self._once(("new", _place(since)), lambda: {table: self._added(table, since) for table in TABLES})
@@ -53,6 +53,9 @@ class News:
             return {}
         known = {name: read(self._spark, self._settings, f"gold.{name}") for name in scope.known}
         return scope.filters(self.new(since), known)
+
+    def _total(self) -> int:
+        return sum(row_count(self._settings, f"silver.{t}", version) for t, version in self.cut.silver.items())
 
     def _silver(self) -> Silver:
         return {t: read(self._spark, self._settings, f"silver.{t}", self.cut.silver[t]) for t in TABLES}

@@ -49,7 +49,8 @@ def found_tables(settings: Settings) -> list[str]:
     if "://" in settings.lake:
         return [name for name in PROMISED if DeltaTable.is_deltatable(path_of(settings, name))]
     logs = [log for layer in LAYERS for log in sorted(Path(settings.lake, layer).glob("*/_delta_log"))]
-    return [f"{log.parents[1].name}.{log.parent.name}" for log in logs]
+    # One that is being made has no commit yet.
+    return [f"{log.parents[1].name}.{log.parent.name}" for log in logs if any(log.glob("*.json"))]
 
 
 def ask(settings: Settings, sql: str, at: datetime | None = None, versions: Mapping[str, int] | None = None) -> Answer:

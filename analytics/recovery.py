@@ -56,7 +56,7 @@ def resume(spark: SparkSession, settings: Settings) -> Start:
     if last is None:
         unfinished = storage.names(spark, checkpoints_of(settings, INGEST))
         return Start(unfinished[0] if unfinished else str(uuid4()), None, topics.ids)
-    _refuse_gaps(last, topics)
+    refuse_gaps(last, topics)
     if planned(spark, settings, last.generation, last.batch) == last.offsets:
         return Start(last.generation, None, topics.ids)
     if last.batch != ANEW:
@@ -76,21 +76,23 @@ def planned(spark: SparkSession, settings: Settings, generation: str, batch: int
 
 def accept(spark: SparkSession, settings: Settings, names: list[str]) -> None:
     """Go on with these topics as they are now, from their beginnings: what is gone is gone, what was read stays."""
+    if unknown := set(names) - set(FEED):
+        raise OperatorError(f"The lake does not read {', '.join(sorted(unknown))}.", f"It reads {', '.join(FEED)}.")
     topics = look(spark, settings, FEED)
     last, _ = _last_two(settings)
     offsets = {**(last.offsets if last else {}), **{name: topics.beginnings[name] for name in names}}
     anew = Commit(str(uuid4()), ANEW, offsets, topics.ids)
     nothing = read(spark, settings, "bronze.events").limit(0)
-    writer = nothing.write.format("delta").mode("append").option("userMetadata", anew.metadata)
+    writer = nothing.write.format("delta").mode("append").options(**anew.options("bronze.events"))
     writer.save(path_of(settings, "bronze.events"))
 
 
 def _last_two(settings: Settings) -> tuple[Commit | None, Commit | None]:
-    found = [commit_of(v) for v in versions(settings, "bronze.events") if v.said.get("query") == INGEST]
-    return next(iter(found), None), next(iter(found[1:]), None)
+    found = (commit_of(v) for v in versions(settings, "bronze.events") if v.said.get("query") == INGEST)
+    return next(found, None), next(found, None)
 
 
-def _refuse_gaps(last: Commit, topics: Topics) -> None:
+def refuse_gaps(last: Commit, topics: Topics) -> None:
     for name, partitions in last.offsets.items():
         recreated = last.topics.get(name, topics.ids[name]) != topics.ids[name]
         for partition, offset in partitions.items():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
+from textwrap import fill
 from typing import Any
 
 from analytics import plots
@@ -115,7 +116,7 @@ def fraud(lake: Lake) -> str:
         FROM gold.fraud_alerts GROUP BY why, score ORDER BY score DESC, subjects DESC, why LIMIT 12""")
     if not rows:
         return _section(title, about, '<p class="dim">No alerts.</p>')
-    bars = [Bar(_short(why), subjects, f"{subjects:,}  (score {score})") for why, score, subjects, _ in rows]
+    bars = [Bar(fill(why, 42), subjects, f"{subjects:,}  (score {score})") for why, score, subjects, _ in rows]
     plot = plots.rows(title, about, bars, plots.SECOND)
     return _section(title, about, plot, _table(("what was found", "score", "subjects", "last"), rows))
 

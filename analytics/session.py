@@ -25,6 +25,9 @@ DELTA = {
     # as long on two cores.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "100",
+    # What is compacted once is large enough to be left alone: a table's compactions cost what is new, not what it has.
+    "spark.databricks.delta.optimize.minFileSize": "67108864",
+    "spark.databricks.delta.optimize.maxFileSize": "134217728",
     # Readers without Spark (delta-rs, DuckDB) know neither.
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",
@@ -56,9 +59,9 @@ def lake_session(settings: Settings, jars: Iterable[Path]) -> SparkSession:
         config |= {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}  # nobody else has to reach it
     else:
         config["spark.jars"] = ",".join(map(str, jars))  # executors elsewhere fetch them from the driver
-    return spark_session("till lake", jars, config | _given(settings))
+    return spark_session("till lake", jars, config | given(settings))
 
 
-def _given(settings: Settings) -> dict[str, str]:
+def given(settings: Settings) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in shlex.split(settings.spark_config))
     return {key: value for key, _, value in pairs}

@@ -35,7 +35,7 @@ def bring_up_to_date(
     cut, done = present(settings), dict[str, Done]()
     if cut is None:
         return done
-    session = own_session(spark)
+    session = own_session(spark, few_rows=True)
     with news(session, settings, cut) as found:
         for table in tables:
             if stopping():

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 LEASE_SECONDS = 10
-"""Longer than anything that is done about a stream takes. Were it done twice, there would be one effect all the same."""
+"""Longer than what is done about a stream takes. Were it done twice, there would be one effect all the same."""
 AT_ONCE = 100
 
 # A claim moves the moment on instead of deleting it: who dies with a claim loses it, not the deadline.

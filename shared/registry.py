@@ -1,6 +1,7 @@
 """The schema registry (Confluent API), and what a service remembers of it in its own database."""
 
 import json
+from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -131,9 +132,14 @@ class SchemaMemory:
                 )
             self._codec.bind(event_type, schema, schema_id)
         # Our store may hold any version that was ever written, of retired events too, and folds without asking.
+        await self.follow([topic])
+
+    async def follow(self, topics: Collection[str]) -> None:
+        """Learn all that may come in these topics. When it comes for the first time, the registry may be down."""
+        known = {(row[0], row[1]) for row in await self._pool.fetch("SELECT subject, schema_text FROM schemas")}
         with suppress(RegistryUnavailable):  # what was ever read here is remembered
             for schema in self._schemas.all:
-                if schema.topic == topic:
+                if schema.topic in topics and (schema.subject, schema.text) not in known:
                     await self._id_of(schema)
         for row in await self._pool.fetch("SELECT id, schema_text FROM schemas"):
             self._learn(row["id"], row["schema_text"])

@@ -72,6 +72,12 @@ class Service:
     """By topic, what the decider announces beside its events."""
 
     @property
+    def followed(self) -> set[str]:
+        """Every topic that it reads."""
+        read = [*(it.topics for it in self.projections), *(it.topics for it in self.reactions), self.follows]
+        return {topic for topics in read for topic in topics}
+
+    @property
     def source(self) -> str:
         return f"/till-roll/{self.name}"
 
@@ -122,6 +128,7 @@ async def open_service(service: Service, settings: Settings, schemas: Schemas | 
         await memory.bind(service.decider.topic, service.decider.events)
         for topic, document in service.documents.items():
             await memory.bind(topic, (document,))
+        await memory.follow(service.followed)
         await refill_if_empty(pool, settings, service.name, service.decider.topic)
         store = await stack.enter_async_context(EventStore(pool))
         snapshots = Snapshots(pool, service.decider)

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -125,7 +126,8 @@ def questions(as_markdown: bool, as_json: bool) -> None:
             answers = [dict(zip(answer.columns, row, strict=True)) for row in rows]
             documents.append({"question": question.title, "sql": question.sql, "answer": answers})
         elif as_markdown:
-            click.echo(f"## {n}. {question.title}\n\n{question.remark}\n\n```sql\n{question.sql}\n```\n")
+            remark = fill(question.remark, 118)
+            click.echo(f"## {n}. {question.title}\n\n{remark}\n\n```sql\n{question.sql}\n```\n")
             click.echo("\n".join(markdown(answer.columns, answer.types, rows)) + "\n")
         else:
             out.print(Text(f"\n{n}. {question.title}", "bold"))

@@ -67,13 +67,12 @@ def stream(seconds: float | None, as_json: bool) -> None:
     settings = Settings.load()
     require_kafka(settings)
     began, before = monotonic(), ingested_events(settings)
-    with alone(settings), progress(quiet=as_json) as watch, opened(settings, watch) as spark:
+    with alone(settings), progress(quiet=as_json) as watch, opened(settings, watch) as spark, told_to_stop() as stop:
         work = Work.begun(spark, settings)
         watch("stream", "ready")
-        with told_to_stop() as stop:
-            _follow(work, stop, monotonic() + seconds if seconds else None, as_json)
-            watch("stream", "finishing the batch at hand")
-            work.end()
+        _follow(work, stop, monotonic() + seconds if seconds else None, as_json)
+        watch("stream", "finishing the batch at hand")
+        work.end()
         watch("stream", "done")
     events = ingested_events(settings) - before
     if not as_json:
@@ -138,8 +137,11 @@ class Background:
         self._thread.start()
 
     def stop(self) -> None:
-        self._alerts.stop()
-        self._thread.join(BATCH_SECONDS)
+        """Again until it has heard it: it may be about to start."""
+        deadline = monotonic() + BATCH_SECONDS
+        while self._thread.is_alive() and monotonic() < deadline:
+            self._alerts.stop()
+            self._thread.join(0.5)
 
     def _run(self) -> None:
         try:

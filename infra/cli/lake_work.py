@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import monotonic
@@ -29,8 +29,9 @@ INGEST = "bronze and silver"
 
 
 @click.command()
+@click.option("--accept", multiple=True, metavar="TOPIC", help="Go on with this topic as it is now, from its start.")
 @json_option
-def run(as_json: bool) -> None:
+def run(accept: tuple[str, ...], as_json: bool) -> None:
     """Bring everything up to date with Kafka, and stop: fraud alerts, bronze, silver, gold.
 
     Run it as often as you like. It goes on where the last one got to, also where that one was killed.
@@ -39,8 +40,9 @@ def run(as_json: bool) -> None:
     Examples:
       till lake run
       till lake run --json
+      till lake run --accept cart.events      it was deleted, and filled again from the store
     """
-    done = bring_lake_up_to_date(Settings.load(), quiet=as_json)
+    done = bring_lake_up_to_date(Settings.load(), quiet=as_json, accepted=accept)
     if as_json:
         print_json(done)
         return
@@ -49,15 +51,18 @@ def run(as_json: bool) -> None:
         out.print(Text(f"gold.{name} was made by an older logic. To make it anew: till lake replay {name}", "yellow"))
 
 
-def bring_lake_up_to_date(settings: Settings, quiet: bool) -> dict[str, Any]:
+def bring_lake_up_to_date(settings: Settings, quiet: bool, accepted: Sequence[str] = ()) -> dict[str, Any]:
     """How many events are new, and what became of each gold table."""
     require_kafka(settings)
     began = monotonic()
     with alone(settings), progress(quiet) as watch, opened(settings, watch) as spark:
         from analytics.alerts import AlertStream
         from analytics.ingest import ingest_available
+        from analytics.recovery import accept
         from analytics.speed import bring_up_to_date
 
+        if accepted:
+            accept(spark, settings, list(accepted))
         before = ingested_events(settings)
         # Before the ingest: what it sends is in Kafka then, and comes into bronze in the same run.
         watch("alerts", "judging payments")

@@ -58,7 +58,7 @@ def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as
       till rebuild orders --at -1h           as it was an hour ago, in a table of its own
     """
     from infra.events import declared_services
-    from services.replay.rebuild import NothingToUndo
+    from services.replay.rebuild import NothingThere
     from services.replay.targets import NoSuchView, find
 
     if back and (moment or source != "store"):
@@ -74,7 +74,7 @@ def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as
         for target in found:
             try:
                 done.append(reading(_work(settings, target, source, moment, back, pace)))
-            except NothingToUndo as nothing:
+            except NothingThere as nothing:
                 raise BadInput(str(nothing)) from None
             except KeyboardInterrupt:
                 err.print(f"Interrupted. {target.name} is as it was; the same command goes on where it stopped.")

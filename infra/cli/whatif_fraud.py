@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.cli.console import as_json as json_option
-from infra.cli.console import err, out, print_json
+from infra.cli.console import out, print_json
+from infra.cli.lake_work import opened
 from infra.cli.moments import MOMENT, absolute
+from infra.cli.progress import progress
 from infra.cli.refusals import BadInput
 from shared.envelope import from_millis, rfc3339
 from shared.errors import OperatorError
@@ -21,6 +23,7 @@ from shared.money import Money
 from shared.settings import Settings
 
 if TYPE_CHECKING:
+    from analytics.fraud.rules import Rules
     from analytics.whatif import Comparison, Group
 
 PAYMENTS = "silver.payment_events"
@@ -49,6 +52,7 @@ def fraud(file: str, start: datetime | None, end: datetime | None, as_json: bool
     What was fraud is known of simulated shoppers (TILL_HOME/simulations). Of others, what support rejected was fraud;
     what support approved, or what was paid and kept, was honest; the rest is not known. Windows reach back before
     --from. All that people did is taken as it was, also what they did after a payment that would have been refused.
+    "Kept in fact" is what was taken for such payments and not given back: of fraud that is caught, what it would save.
 
     The lake is as fresh as its last `till lake run`.
 
@@ -67,10 +71,7 @@ def fraud(file: str, start: datetime | None, end: datetime | None, as_json: bool
         raise BadInput(broken.message) from broken
     if start and end and start >= end:
         raise BadInput(f"--from {absolute(start)} is not before --to {absolute(end)}.")
-    ledgers = sorted((settings.home / "simulations").glob("*.jsonl"))
-    if not as_json:
-        err.print(Text("Spark starts, and judges all of history twice.", "dim"))
-    comparison = _compare(settings, other, ledgers, start, end)
+    comparison = _compare(settings, other, start, end, quiet=as_json)
     if as_json:
         print_json(_document(comparison))
     else:
@@ -78,24 +79,24 @@ def fraud(file: str, start: datetime | None, end: datetime | None, as_json: bool
 
 
 def _compare(
-    settings: Settings, other: Any, ledgers: Iterable[Path], start: datetime | None, end: datetime | None
+    settings: Settings, other: "Rules", start: datetime | None, end: datetime | None, quiet: bool
 ) -> "Comparison":
     from analytics.commits import versions
     from analytics.fraud.rules import load_rules
-    from analytics.tables import read
-    from analytics.whatif import Span, compare
     from infra.shoppers.labels import FRAUD, visits_of_orders
-    from infra.spark import open_spark
 
     if next(versions(settings, PAYMENTS, 1), None) is None:
         raise OperatorError("There is no lake yet.", "Fill it with: till lake run")
+    ledgers = sorted((settings.home / "simulations").glob("*.jsonl"))
     labels = {order: visit in FRAUD for order, visit in visits_of_orders(ledgers).items()}
-    spark = open_spark(settings)
-    try:
-        payments = read(spark, settings, PAYMENTS)
-        return compare(payments, load_rules(), other, labels, Span(start, end))
-    finally:
-        spark.stop()
+    with progress(quiet) as watch, opened(settings, watch) as spark:
+        from analytics.tables import read
+        from analytics.whatif import Span, compare
+
+        watch("payments", "judging them twice")
+        found = compare(read(spark, settings, PAYMENTS), load_rules(), other, labels, Span(start, end))
+        watch("payments", "done")
+    return found
 
 
 def _document(comparison: "Comparison") -> dict[str, Any]:
@@ -130,11 +131,11 @@ def _show(comparison: "Comparison", file: str) -> None:
     for rule, counts in comparison.alerts.items():
         alerts.add_row(rule, *map(str, counts))
     out.print(alerts)
-    payments = _table("payments", "today", "of it kept", file, "of it kept")
+    payments = _table("payments", "today", file, "kept in fact, today", f"kept in fact, {file}")
     for outcome in OUTCOMES:
         both = [_figures(comparison.groups, column, outcome) for column in COLUMNS]
         if any(figures["count"] for figures in both):
-            payments.add_row(outcome, *(cell for figures in both for cell in _cells(figures)))
+            payments.add_row(outcome, *(str(it["count"]) for it in both), *(_money(it["kept"]) for it in both))
     out.print(payments)
     _show_differences(comparison)
 
@@ -150,17 +151,13 @@ def _show_differences(comparison: "Comparison") -> None:
         out.print(Text(head).append(f"{it.today} → {it.other}", "bold").append(f", {'; '.join(it.reasons)}", "dim"))
 
 
-def _cells(figures: dict[str, Any]) -> tuple[str, str]:
-    count = figures["count"]
-    return f"{count}, {_money(figures['asked'])}" if count else "0", _money(figures["kept"]) if count else ""
-
-
 def _money(by_currency: dict[str, int]) -> str:
-    return " + ".join(str(Money(amount, currency)) for currency, amount in sorted(by_currency.items()))
+    return " + ".join(str(Money(amount, currency)) for currency, amount in sorted(by_currency.items()) if amount)
 
 
 def _table(*titles: str) -> Table:
     table = Table(*titles, box=None, header_style="bold")
+    table.columns[0].no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
     return table

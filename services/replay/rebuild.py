@@ -33,8 +33,8 @@ ROUNDS = 50
 WAIT_SECONDS, LOOK_SECONDS = 3.0, 0.05
 
 
-class NothingToUndo(Exception):
-    """No view was replaced here, or what it replaced is gone."""
+class NothingThere(Exception):
+    """No view was replaced that could come back, or nothing had happened by the moment that was asked for."""
 
 
 class Progress(NamedTuple):
@@ -76,6 +76,7 @@ async def rebuild(
     began = time.monotonic()
     done = Rebuilt(target.name, source, schema=old(target))
     async with open_stores(settings, services, schemas) as stores:
+        await _require_live(stores, target)
         memory = stores[target.service.name].memory
         async with (
             beside(settings, target, new(target), memory) as place,
@@ -104,13 +105,14 @@ async def undo(
     """Back to the one that was replaced, with what has happened since. To undo that, undo again."""
     began = time.monotonic()
     done = Rebuilt(target.name, "undo", schema=old(target))
-    async with (
-        open_stores(settings, services, schemas) as stores,
-        beside(settings, target, old(target), stores[target.service.name].memory) as place,
-    ):
-        if not await place.exists():
-            raise NothingToUndo(f"No earlier {target.name} is kept: there is nothing to go back to.")
-        async with open_reader(settings, *target.projection.topics) as kafka:
+    async with open_stores(settings, services, schemas) as stores:
+        await _require_live(stores, target)
+        if not await _is_there(stores, target, old(target)):
+            raise NothingThere(f"No earlier {target.name} is kept: there is nothing to go back to.")
+        async with (
+            beside(settings, target, old(target), stores[target.service.name].memory) as place,
+            open_reader(settings, *target.projection.topics) as kafka,
+        ):
             await _bring_up_to_date(place, kafka, done, report)
             await _finish(place, kafka, stores, done, report)
     done.seconds = time.monotonic() - began
@@ -130,21 +132,43 @@ async def rebuild_at(
     began = time.monotonic()
     schema = f"{target.service.name}__at_{moment.astimezone(UTC):%Y%m%dt%H%M%S}"
     done = Rebuilt(target.name, source, schema=schema)
-    async with (
-        open_stores(settings, services, schemas) as stores,
-        beside(settings, target, schema, stores[target.service.name].memory) as place,
-        open_reader(settings, *target.projection.topics) as kafka,
-    ):
-        building = await place.begin(source, "", await begins(kafka))
-        if source == "store":
-            await _from_store(place, stores, building, done, report, moment)
-        else:
-            goal = await ends(kafka)
-            _note(done, await catch_up(place, kafka, goal, _counting(done, goal, report), moment))
-        await place.create_indexes()
-        done.rows = await place.connection.fetchval(f'SELECT count(*) FROM "{schema}"."{place.table}"', timeout=LONG)
+    async with open_stores(settings, services, schemas) as stores:
+        await _require_live(stores, target)
+        await _require_a_past(stores, target, moment)
+        async with (
+            beside(settings, target, schema, stores[target.service.name].memory) as place,
+            open_reader(settings, *target.projection.topics) as kafka,
+        ):
+            building = await place.begin(source, "", await begins(kafka))
+            if source == "store":
+                await _from_store(place, stores, building, done, report, moment)
+            else:
+                goal = await ends(kafka)
+                _note(done, await catch_up(place, kafka, goal, _counting(done, goal, report), moment))
+            await place.create_indexes()
+            count = f'SELECT count(*) FROM "{schema}"."{place.table}"'
+            done.rows = await place.connection.fetchval(count, timeout=LONG)
     done.seconds = time.monotonic() - began
     return done
+
+
+async def _require_live(stores: Stores, target: Target) -> None:
+    if not await _is_there(stores, target, target.service.name):
+        raise OperatorError("No shop has ever run on this database.", "Start one with: till up")
+
+
+async def _require_a_past(stores: Stores, target: Target, moment: datetime) -> None:
+    store, _ = source_of(target, stores)
+    first = await store.pool.fetchval("SELECT time FROM events ORDER BY position LIMIT 1")
+    if first is None or moment < first:
+        begun = f"The first event is of {first:%Y-%m-%d %H:%M:%S} UTC." if first else "There is no event at all."
+        raise NothingThere(f"Nothing had happened by then that {target.name} could show. {begun}")
+
+
+async def _is_there(stores: Stores, target: Target, schema: str) -> bool:
+    pool = stores[target.service.name].pool
+    found = await pool.fetchval("SELECT to_regclass(format('%I.%I', $1::text, $2::text))", schema, target.view.table)
+    return found is not None
 
 
 async def _begun(place: Beside, kafka: AIOKafkaConsumer, source: Source) -> Building:

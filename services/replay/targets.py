@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from services.replay.decoding import Decoder
@@ -70,11 +71,17 @@ def writer_of(services: Sequence[Service], topic: str) -> Service:
     return next(service for service in services if topic == service.decider.topic or topic in service.documents)
 
 
+@cache
+def _schemas() -> Schemas:
+    """Read once: a process that verifies opens the stores for each of its checks."""
+    return load_schemas()
+
+
 @asynccontextmanager
 async def open_stores(
     settings: Settings, services: Sequence[Service], schemas: Schemas | None = None
 ) -> AsyncIterator[Stores]:
-    known = schemas or load_schemas()
+    known = schemas or _schemas()
     async with AsyncExitStack() as stack:
         stores: Stores = {}
         for service in services:

@@ -6,11 +6,10 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
 import asyncpg
@@ -26,6 +25,7 @@ from shared.service import Service
 from shared.settings import Settings
 
 AT_ONCE = 4
+LOOK_SECONDS = 0.1
 MANY = 100_000
 """Events from which on processes of their own are worth their start."""
 
@@ -67,14 +67,7 @@ async def verify(ask: Ask, report: Report = lambda _, __: None, processes: int |
     wanted = jobs(ask.declared(ask.settings))
     if processes is None:
         processes = (os.cpu_count() or 1) if await _count(ask) > MANY else 0
-    turn = asyncio.Semaphore(processes or AT_ONCE)
-    run = _in_a_process if processes else _here
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(run(ask, job, turn, report)) for job in wanted]
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    return [task.result() for task in running]
+    return await (_in_processes(ask, wanted, processes, report) if processes else _here(ask, wanted, report))
 
 
 async def _count(ask: Ask) -> int:
@@ -101,41 +94,58 @@ async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: No
     return findings
 
 
-async def _here(ask: Ask, job: Job, turn: asyncio.Semaphore, report: Report) -> Findings:
-    async with turn:
-        return await run_job(ask, job, partial(report, str(job)))
+async def _here(ask: Ask, wanted: Sequence[Job], report: Report) -> list[Findings]:
+    turn = asyncio.Semaphore(AT_ONCE)
 
-
-async def _in_a_process(ask: Ask, job: Job, turn: asyncio.Semaphore, report: Report) -> Findings:
-    spawn = multiprocessing.get_context("spawn")
-    async with turn:
-        here, there = spawn.Pipe(duplex=False)
-        meter = spawn.Value("q", 0)
-        process = spawn.Process(target=_child, args=(ask, job, there, meter), daemon=True)
-        process.start()
-        there.close()
-        told = 0
-        try:
-            while not here.poll():
-                await asyncio.sleep(0.05)
-                report(str(job), meter.value - told)
-                told = meter.value
-            outcome: Findings | Exception = here.recv()
-        except EOFError:
-            raise OperatorError(f"The check {job} ended without a word.", "It may have been killed.") from None
-        finally:
-            process.terminate()
-            process.join()
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
-
-
-def _child(ask: Ask, job: Job, result: Connection, meter: "Synchronized[int]") -> None:
-    def tell(more: int) -> None:
-        meter.value += more
+    async def run(job: Job) -> Findings:
+        async with turn:
+            return await run_job(ask, job, partial(report, str(job)))
 
     try:
-        result.send(uvloop.run(run_job(ask, job, tell)))
-    except (OperatorError, asyncpg.PostgresError, OSError) as error:
-        result.send(error)
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(run(job)) for job in wanted]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in running]
+
+
+async def _in_processes(ask: Ask, wanted: Sequence[Job], processes: int, report: Report) -> list[Findings]:
+    """As many as there are cores; each takes the next check when it is done with one."""
+    spawn = multiprocessing.get_context("spawn")
+    meters: Any = spawn.Array("q", len(wanted))
+    told = [0] * len(wanted)
+    with ProcessPoolExecutor(processes, spawn, _begin, (ask, meters)) as pool:
+        running = [asyncio.wrap_future(pool.submit(_run_there, n, job)) for n, job in enumerate(wanted)]
+        try:
+            left: set[asyncio.Future[Findings]] = set(running)
+            while left:
+                done, left = await asyncio.wait(left, timeout=LOOK_SECONDS)
+                for one in done:
+                    one.result()
+                for n, job in enumerate(wanted):
+                    report(str(job), meters[n] - told[n])
+                    told[n] = meters[n]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return [one.result() for one in running]
+
+
+_asked: tuple[Ask, Any]
+"""Of a process that was started for it: what is to be verified, and where it says how far it is."""
+
+
+def _begin(ask: Ask, meters: Any) -> None:
+    global _asked  # noqa: PLW0603 - a process of a pool has no other place to keep what it was started with
+    _asked = ask, meters
+
+
+def _run_there(number: int, job: Job) -> Findings:
+    ask, meters = _asked
+
+    def tell(more: int) -> None:
+        meters[number] += more
+
+    try:
+        return uvloop.run(run_job(ask, job, tell))
+    except (asyncpg.PostgresError, OSError) as error:  # not all of them can travel between processes
+        raise OperatorError(f"PostgreSQL went away: {error!r}.", "Start it with: till up") from None

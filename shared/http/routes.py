@@ -30,7 +30,7 @@ class LeanRoute(APIRoute):
 
 
 class Shortcut:
-    """In front of FastAPI: what we run ourselves does not pass through its layers, which cost as much as the rest."""
+    """In front of FastAPI: what we run ourselves does not pass through its layers (see docs/adr/0006)."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app

@@ -1,6 +1,7 @@
 """`till at`: the whole shop at a moment, and no effect without its cause, whatever the clocks of services say."""
 
 import asyncio
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from infra.cli import till as command
+from services.cart.events import CartOpened
 from services.catalog.events import StockReserved, StockSold
 from services.order.events import LineReserved, OrderConfirmed, PaymentRequested
 from services.payment.events import AuthorizationRequested, CaptureRequested, PaymentAuthorized, PaymentCaptured
 from services.replay.cut import Cut, Slice, cut_at, one_view
 from services.replay.rolls import CATEGORIES, open_rolls
+from services.replay.shop import Shop
+from services.replay.shop import shop_at as fold_shop
 from shared.database import Connection
 from shared.settings import Settings
 from tests.integration.story import TOTAL, Story, asked_to_pay, checked_out, listed, place
@@ -197,6 +201,33 @@ def test_a_stream_ends_before_its_first_event_that_was_still_to_come(pen: Pen, t
     shop = shop_at(till, moment)
     assert (shop["orders"], shop["payments"]) == ({"placed": 1}, {})
     assert taken_back(shop) == {"order": 1, "payment": 1}
+
+
+CARTS = """
+INSERT INTO events (stream_id, version, event_id, type, time, correlation_id, causation_id, actor, traceparent, value)
+SELECT 'cart:' || gen_random_uuid(), 1, uuidv7(), 'CartOpened', $1, '', '', '', '', $2 FROM generate_series(1, $3::int)
+"""
+
+
+def test_memory_does_not_grow_with_the_rolls(pen: Pen) -> None:
+    opened = pen.codec.encode(CartOpened(ANN, 1))
+    peaks = []
+    for more in (3_000, 9_000):
+        pen.execute("cart", CARTS, NOON, opened, more)
+        shop, peak = asyncio.run(looked_at(pen))
+        peaks.append(peak)
+    assert shop.carts == {"open": 12_000}
+    assert peaks[1] < 1.3 * peaks[0], peaks
+
+
+async def looked_at(pen: Pen) -> tuple[Shop, int]:
+    """And the most that Python held meanwhile, in bytes."""
+    async with open_rolls(pen.settings.database_url.get_secret_value()) as rolls:
+        tracemalloc.start()
+        try:
+            return await fold_shop(rolls, NOON + MINUTE), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
 
 
 def test_a_moment_before_the_beginning_is_one_line_and_bad_usage(pen: Pen, till: Till) -> None:

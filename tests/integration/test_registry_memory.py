@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from shared.codec import MAGIC, PREFIX
 from shared.consumer import Incoming
 from shared.database import Connection
 from shared.decider import Decider
 from shared.errors import OperatorError
 from shared.registry import Registry, RegistryUnavailable
-from shared.schemas import Schemas
+from shared.schemas import EventSchema, Schemas
 from shared.service import Runtime
 from shared.settings import Settings
 from tests.integration.kit import (
@@ -96,6 +97,22 @@ async def test_a_schema_that_was_never_registered_is_an_operators_error_that_nam
         async with tallies.opened(schemas=unheard_of):
             pass
     assert "till schemas push" in error.value.hint
+
+
+async def test_what_comes_for_the_first_time_while_the_registry_is_away_was_learnt_at_the_start(
+    tallies: Tallies,
+) -> None:
+    topic = f"counts.{tallies.topic}"
+    fields = [{"name": "pieces", "type": "long"}]
+    definition = {"type": "record", "name": "Counted", "namespace": "tests.count", "fields": fields}
+    counted = EventSchema("count", "tests.count.Counted", 1, topic, definition)
+    schemas = Schemas([*tallies.schemas.all, counted])
+    ids = await register(tallies.settings, schemas)
+    follower = replace(tallies, service=replace(tallies.service, follows=[topic]))
+    async with wired_registry(tallies.settings) as (wire, through), follower.opened(through, schemas) as runtime:
+        await wire.cut()
+        value = PREFIX.pack(MAGIC, ids["tests.count.Counted.v1"]) + b"\x0e"
+        assert await runtime.memory.decode(value) == {"pieces": 7}
 
 
 async def test_a_new_schema_id_that_turns_up_while_the_registry_is_away_is_waited_for(

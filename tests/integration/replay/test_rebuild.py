@@ -44,6 +44,19 @@ def built(shop: Settings, view: str, source: Source = "store") -> Rebuilt:
     return asyncio.run(rebuild(shop, services, target, source))
 
 
+@pytest.fixture(autouse=True)
+def not_nice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has other tests to run."""
+    monkeypatch.setattr("os.nice", lambda _: 0)
+
+
+def test_before_the_first_rebuild_there_is_nothing_to_undo(asked: Asked, sql: Sql) -> None:
+    ran = asked("rebuild", "orders", "--undo")
+    assert ran.code == 2
+    assert "there is nothing to go back to" in ran.err
+    assert sql("order", "SELECT FROM pg_namespace WHERE nspname LIKE 'order\\_\\_%'") == []
+
+
 @pytest.mark.parametrize("source", ["store", "kafka"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_that_was_spoilt_is_folded_anew(
@@ -70,19 +83,19 @@ def test_a_view_that_was_spoilt_is_folded_anew(
     assert check("views", view).total == 0
 
 
-def test_a_rebuild_can_be_undone_and_done_again(till: Till, sql: Sql, check: Check) -> None:
+def test_a_rebuild_can_be_undone_and_done_again(asked: Asked, sql: Sql, check: Check) -> None:
     right = rows(sql, "order.orders")
     [[spoilt]] = sql("order", "SELECT min(order_id) FROM orders")
     sql("order", "UPDATE orders SET reason = 'planted' WHERE order_id = $1", spoilt)
-    assert till("rebuild", "order").code == 0
+    assert asked("rebuild", "order").code == 0
     assert rows(sql, "order.orders") == right
 
-    back = till("rebuild", "orders", "--undo")
+    back = asked("rebuild", "orders", "--undo")
     assert back.code == 0, back.err
     assert "the one before is back" in back.out
     assert sql("order", "SELECT reason FROM orders WHERE order_id = $1", spoilt)[0][0] == "planted"
 
-    assert till("rebuild", "orders", "--undo").code == 0
+    assert asked("rebuild", "orders", "--undo").code == 0
     assert rows(sql, "order.orders") == right
     assert check("views", "order.orders").total == 0
 
@@ -124,13 +137,13 @@ def test_who_remembers_rows_hears_of_those_that_a_swap_changes(shop: Settings, s
     assert heard == [sku]
 
 
-def test_a_view_as_it_was_is_built_to_be_looked_at(till: Till, sql: Sql) -> None:
+def test_a_view_as_it_was_is_built_to_be_looked_at(asked: Asked, sql: Sql) -> None:
     placed = sql("order", "SELECT placed_at, order_id FROM orders ORDER BY placed_at")
     middle = placed[len(placed) // 2]["placed_at"]
     moment = datetime.fromtimestamp(middle / 1000 + 0.001, UTC).isoformat(timespec="milliseconds")
     live = rows(sql, "order.orders")
     for source in ("store", "kafka"):
-        ran = till("rebuild", "orders", "--at", moment.replace("+00:00", "Z"), "--from", source, "--json")
+        ran = asked("rebuild", "orders", "--at", moment.replace("+00:00", "Z"), "--from", source, "--json")
         assert ran.code == 0, ran.err
         [done] = ran.document
         then = sql(done["schema"], "SELECT order_id, status FROM orders")
@@ -147,6 +160,7 @@ def test_a_view_as_it_was_is_built_to_be_looked_at(till: Till, sql: Sql) -> None
         (["payment"], "payment has no views."),
         (["products"], "products is a view of several services: cart.products, catalog.products."),
         (["orders", "--at", "yesterday"], "is not a moment"),
+        (["orders", "--at", "2020-01-01T00:00:00Z"], "Nothing had happened by then that order.orders could show."),
         (["orders", "--undo", "--at", "-1m"], "--undo goes back"),
     ],
 )
@@ -156,8 +170,7 @@ def test_what_cannot_be_rebuilt_is_said_and_nothing_changes(asked: Asked, argume
     assert said in " ".join(ran.err.split())
 
 
-def test_without_a_stack_nothing_is_rebuilt_or_verified(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.nice", lambda _: 0)  # this process has others to run
+def test_without_a_stack_nothing_is_rebuilt_or_verified(asked: Asked) -> None:
     for command in (["rebuild", "orders"], ["verify"], ["whatif", "decisions"], ["replay", "order.events"]):
         ran = asked(*command, TILL_POSTGRES_PORT="1", TILL_KAFKA_PORT="1")
         assert ran.code == 2, ran.err

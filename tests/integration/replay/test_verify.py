@@ -1,13 +1,17 @@
 """A checker that has never failed proves nothing: each bug here is planted in a real shop, found, and taken out."""
 
+import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from infra.events import declared_services
 from services.replay.checks.findings import Findings
+from services.replay.verify import Ask, Job, verify
 from shared.settings import Settings
 from tests.integration.replay.conftest import Asked, Check
 from tests.till import Till, eventually
@@ -77,6 +81,18 @@ def test_a_shop_that_sells_meanwhile_gives_no_false_alarm(till: Till, check: Che
         assert verified
         out, err = selling.communicate()
     assert selling.returncode == 0, out + err
+
+
+def test_checks_that_run_in_processes_of_their_own_find_the_same(
+    shop: Settings, sql: Sql, confirmed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.replay.verify.jobs", lambda _: [Job("log", "order"), Job("views", "order.orders")])
+    looked: Counter[str] = Counter()
+    ask = Ask(shop, declared_services, None, 5.0)
+    with changed(sql, "order", "orders", confirmed, "status", "placed"):
+        log, views = asyncio.run(verify(ask, lambda check, more: looked.update({check: more}), processes=2))
+    assert (log.total, views.total) == (0, 1)
+    assert looked == {"log order": log.looked_at, "views order.orders": views.looked_at}
 
 
 def test_only_what_happened_since_is_looked_at(asked: Asked) -> None:

@@ -56,6 +56,12 @@ def test_every_table_of_the_lake_is_there_by_its_name(lake: Settings) -> None:
     assert {name for (name,) in shown} == set(found_tables(lake))
 
 
+def test_a_table_that_is_being_made_is_not_there_yet(lake: Settings) -> None:
+    Path(lake.lake, "gold/funnel/_delta_log").mkdir(parents=True)
+    assert "gold.funnel" not in found_tables(lake)
+    assert rows(lake, "SELECT 1") == [(1,)]
+
+
 def test_a_question_is_answered_from_all_files_old_and_new(lake: Settings) -> None:
     sold = rows(lake, "SELECT item_added.sku, sum(item_added.quantity) FROM silver.cart_events GROUP BY 1 ORDER BY 1")
     assert sold == [("MUG-0", 9), ("MUG-1", 12), ("MUG-2", 7)]

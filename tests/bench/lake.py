@@ -1,0 +1,235 @@
+"""The lake beside the barest Spark stream Kafka -> Delta in the same run: throughput, freshness, growth, memory.
+
+The full size takes most of an hour. A short one: python -m tests.bench.lake 20000 20
+"""
+
+import asyncio
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import psutil
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics.commits import versions
+from analytics.ingest import ingest_available, start_ingest
+from analytics.paths import path_of
+from analytics.speed import start_gold
+from analytics.tables import TOPICS
+from infra.cli.console import err
+from infra.spark import open_spark
+from shared.settings import Settings
+from tests.bench.figures import Figure
+from tests.bench.lake_bare import bare
+from tests.bench.lake_load import fill, selling
+from tests.roll import Press
+
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Size:
+    small: int = 100_000
+    large: int = 5_000_000
+    seconds: int = 300
+    """Of selling at a steady rate, after a minute to get warm."""
+    rates: tuple[int, ...] = (200, 2_000)
+
+
+async def run(settings: Settings) -> list[Figure]:
+    return await asyncio.to_thread(measure, settings, Size())
+
+
+def measure(settings: Settings, size: Size) -> list[Figure]:
+    spark = open_spark(settings)
+    try:
+        with _memory() as peak:
+            fill(Press(settings), size.small)
+            throughput = list(_throughput(spark, settings))
+            freshness = [figure for rate in size.rates for figure in _freshness(spark, settings, rate, size.seconds)]
+            growth = list(_growth(spark, settings, size))
+        limit = Figure("memory of the driver at its highest (limit: 3 GB)", peak() / MB, 3_000, "MB", at_most=1)
+        return [*throughput, *freshness, *growth, limit]
+    finally:
+        spark.stop()
+
+
+def _throughput(spark: SparkSession, settings: Settings) -> Iterator[Figure]:
+    """Three rounds, of which the first only warms the JVM."""
+    rounds = []
+    for _ in range(3):
+        folder = mkdtemp(dir=settings.home)
+        query = bare(spark, settings, folder, "earliest", availableNow=True)
+        query.awaitTermination()
+        lake = _new_lake(settings)
+        ingest_available(spark, lake)
+        bronze, silver = _rates(lake)
+        rounds.append((_rate(query), bronze, silver))
+    reference, bronze, silver = sorted(rounds[1:], key=lambda one: one[2] / one[0])[0]
+    yield Figure("Kafka to bronze, barest stream Kafka -> Delta", bronze, reference, "events/s", at_least=0.8)
+    yield Figure("bronze to silver, barest stream Kafka -> Delta", silver, reference, "events/s", at_least=0.5)
+
+
+def _rate(query: StreamingQuery) -> float:
+    progress = [one for one in query.recentProgress if one["numInputRows"]]
+    rows = sum(one["numInputRows"] for one in progress)
+    return float(1000 * rows / sum(one["durationMs"]["triggerExecution"] for one in progress))
+
+
+def _rates(lake: Settings) -> tuple[float, float]:
+    """By what the log says: when a batch was planned, when bronze had it, when the last table of silver had it."""
+    planned = _planned(lake)
+    bronze = {v.said["batch"]: v for v in versions(lake, "bronze.events") if "batch" in v.said}
+    silver: dict[int, int] = {}
+    for table in TOPICS.values():
+        for version in versions(lake, f"silver.{table}"):
+            if "batch" in version.said:
+                batch = version.said["batch"]
+                silver[batch] = max(silver.get(batch, 0), version.timestamp)
+    rows = sum(version.rows or 0 for version in bronze.values())
+    to_bronze = sum(bronze[n].timestamp - planned[n] for n in bronze)
+    to_silver = sum(silver[n] - bronze[n].timestamp for n in bronze)
+    return 1000 * rows / to_bronze, 1000 * rows / to_silver
+
+
+def _planned(lake: Settings) -> dict[int, float]:
+    """Unix milliseconds at which each batch was planned."""
+    files = Path(lake.lake).glob("_checkpoints/ingest/*/offsets/[0-9]*")
+    return {int(file.name): file.stat().st_mtime * 1000 for file in files}
+
+
+def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int) -> Iterator[Figure]:
+    """From Kafka's timestamp to visible: the barest stream alone, and silver with all of gold beside it."""
+    warm = min(60, seconds)
+    folder = mkdtemp(dir=settings.home)
+    with selling(settings, rate):
+        query = bare(spark, settings, folder, "latest", processingTime="0 seconds")
+        time.sleep(warm + seconds)
+        query.stop()
+    reference = _delays(f"{folder}/table", "timestamp", warm)
+    lake = _new_lake(settings)
+    ingest_available(spark, lake)
+    with selling(settings, rate):
+        ingest, gold = start_ingest(spark, lake), start_gold(spark, lake)
+        began = time.time()
+        time.sleep(warm + seconds)
+        lag = _lag(ingest)
+        ingest.stop()
+        gold.stop()
+    tables = (path_of(lake, f"silver.{table}") for table in TOPICS.values())
+    ours = [delay for table in tables for delay in _delays(table, "kafka_time", warm, began)]
+    how = f"Kafka to silver with gold running at {rate:,} events/s, barest stream"
+    yield Figure(f"{how}, p50", statistics.median(ours), statistics.median(reference), "s", at_most=2)
+    yield Figure(f"{how}, p95", _p95(ours), _p95(reference), "s", note="")
+    yield Figure(f"events not yet read after {seconds} s at {rate:,} events/s (limit: 30 s of them)", lag, 30 * rate,
+                 "events", at_most=1)  # fmt: skip
+
+
+def _delays(path: str, column: str, warm: float, began: float = 0) -> list[float]:
+    """Of every event, how long after its time in Kafka the commit came that had it."""
+    table = DeltaTable(path)
+    changes: Any = table.load_cdf(starting_version=0, columns=[column, "_commit_timestamp"]).read_all()
+    pairs = zip(changes[column].to_pylist(), changes["_commit_timestamp"].to_pylist(), strict=True)
+    seen = [(kafka.timestamp(), commit.timestamp()) for kafka, commit in pairs]
+    start = max(began, min(commit for _, commit in seen)) + warm
+    return [commit - kafka for kafka, commit in seen if kafka > start]
+
+
+def _lag(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    assert progress
+    [source] = progress["sources"]
+    return int(source["metrics"]["maxOffsetsBehindLatest"]) if source["metrics"] else 0
+
+
+def _growth(spark: SparkSession, settings: Settings, size: Size) -> Iterator[Figure]:
+    """A lake rebuilt from Kafka, batch by batch."""
+    press = Press(settings)
+    fill(press, size.large - size.small)
+    lake = _new_lake(settings)
+    began = time.monotonic()
+    ingest_available(spark, lake)
+    took = time.monotonic() - began
+    steps = _steps(lake)
+    rates = [1000 * rows / duration for rows, duration in steps]
+    tenth = max(1, len(rates) // 10)
+    first, last = statistics.median(rates[1 : 1 + 2 * tenth]), statistics.median(rates[-2 * tenth :])
+    _plot(steps, settings.home / "lake-rebuild.png")
+    events = sum(rows for rows, _ in steps)
+    yield Figure(f"rebuilt from Kafka: {events:,} events", events / took, first, "events/s", note=f"{took:,.0f} s")
+    yield Figure("rate of the last batches of it, of the first", last, first, "events/s", at_least=0.8)
+
+
+def _steps(lake: Settings) -> list[tuple[int, float]]:
+    """Of each batch, its events and its milliseconds from the plan to the next one's."""
+    planned = sorted(_planned(lake).items())
+    rows = {v.said["batch"]: v.rows or 0 for v in versions(lake, "bronze.events") if "batch" in v.said}
+    return [(rows[n], after - at) for (n, at), (_, after) in pairwise(planned)]
+
+
+def _plot(steps: list[tuple[int, float]], file: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    pyplot.plot(list(accumulate(ms / 1000 for _, ms in steps)), list(accumulate(rows for rows, _ in steps)))
+    pyplot.xlabel("seconds")
+    pyplot.ylabel("events in the lake")
+    pyplot.title("A lake rebuilt from Kafka")
+    pyplot.savefig(file)
+    err.print(f"Plot of the rebuild: {file}", style="dim")
+
+
+def main() -> None:
+    """`python -m tests.bench.lake EVENTS SECONDS`, on a stack of its own."""
+    from infra.local.stack import up
+    from infra.local.throwaway import settings_of, throwaway
+    from tests.bench.figures import show
+
+    events, seconds = map(int, sys.argv[1:])
+    with throwaway() as environment:
+        settings = asyncio.run(up(settings_of(environment), servers_only=True)).settings
+        show(measure(settings, Size(events, 3 * events, seconds)), as_json=False)
+
+
+def _new_lake(settings: Settings) -> Settings:
+    return settings.model_copy(update={"lake": mkdtemp(dir=settings.home)})
+
+
+@contextmanager
+def _memory() -> Iterator[Callable[[], int]]:
+    """The most that the JVM held, looked at every second."""
+    [jvm] = [child for child in psutil.Process().children(recursive=True) if "java" in child.name()]
+    peak, over = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(1):
+            peak = max(peak, jvm.memory_info().rss)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield lambda: peak
+    finally:
+        over.set()
+        thread.join()
+
+
+def _p95(delays: list[float]) -> float:
+    return statistics.quantiles(delays, n=20)[-1]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The barest Spark stream from Kafka to Delta: what the lake's figures stand beside."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics.bronze import FEED
+from analytics.kafka import source_options
+from shared.settings import Settings
+
+
+def bare(spark: SparkSession, settings: Settings, folder: str, start: str, **trigger: str | bool) -> StreamingQuery:
+    """As a page of the manual has it; only the size of a batch is that of the lake."""
+    kafka = spark.readStream.format("kafka").options(**source_options(settings)).option("subscribe", ",".join(FEED))
+    read = kafka.option("startingOffsets", start).option("maxOffsetsPerTrigger", settings.lake_batch_events)
+    return (
+        read.option("includeHeaders", "true")
+        .load()
+        .writeStream.format("delta")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(**trigger)  # type: ignore[arg-type]
+        .start(f"{folder}/table")
+    )

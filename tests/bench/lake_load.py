@@ -1,0 +1,49 @@
+"""Events for the benches of the lake: a topic filled at once, and a shop that sells at a steady rate."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+from shared.envelope import now
+from shared.settings import Settings
+from tests.roll import NOON, Press, shopping
+
+CARTS = 4_000
+EVENTS_OF_A_CART = 14
+
+
+def fill(press: Press, events: int) -> int:
+    """As a shop would have over weeks. How many there are."""
+    sent = 0
+    while sent < events:
+        told = shopping(min(CARTS, (events - sent) // EVENTS_OF_A_CART + 1), NOON + timedelta(hours=sent // 50_000))
+        press.send(told)
+        sent += len(told)
+    return sent
+
+
+@contextmanager
+def selling(settings: Settings, per_second: int) -> Iterator[None]:
+    """Until the block ends."""
+    over = threading.Event()
+    press = Press(settings)
+
+    def sell() -> None:
+        began, second = time.monotonic(), 0
+        while not over.is_set():
+            told = shopping(per_second // EVENTS_OF_A_CART, now(), seed=second, every=0)
+            for tenth in range(10):
+                press.send([replace(one, kafka_time=now()) for one in told[tenth::10]])
+                over.wait(max(0.0, began + second + (tenth + 1) / 10 - time.monotonic()))
+            second += 1
+
+    thread = threading.Thread(target=sell)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
