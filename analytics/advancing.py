@@ -10,7 +10,7 @@ from analytics.cut import Cut
 from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
 from analytics.gold.pruning import spans, within
-from analytics.layers import many_rows, state_of, stats_of, writing
+from analytics.layers import Writing, many_rows, state_of, stats_of, writing
 from analytics.news import News
 from analytics.tables import read
 from shared.settings import Settings
@@ -51,19 +51,29 @@ def advance(spark: SparkSession, settings: Settings, name: str, query: str, tabl
             fill(spark, settings, name, query, table, news.everything, news.cut)
         return "recomputed"
     commit = writing(spark, settings, name, query, table, news.cut)
-    if news.count(state.cut):
-        found = news.concerned(state.cut, table.scope)
-        match table:
-            case Tally():
-                commit.add(news.keep(table.difference(found.before, found.after)), table)
-            case Gold():
-                units, rows = changed(table, found, news.keep)
-                gone, where = _there(spark, settings, name, table, units, rows)
-                commit.replace(rows, news.keep(gone), table.key, where)
-    if said_by(settings, name) == news.cut:
-        return "changed"
-    commit.nothing()
-    return "nothing in it changed"
+    merged = news.count(state.cut) > 0 and _merged(spark, settings, name, table, news, state.cut, commit)
+    if said_by(settings, name) != news.cut:
+        commit.nothing()
+    return "changed" if merged else "nothing in it changed"
+
+
+def _merged(
+    spark: SparkSession, settings: Settings, name: str, table: Table, news: News, since: Cut, commit: Writing
+) -> bool:
+    """Whether there was something to be merged."""
+    found = news.concerned(since, table.scope)
+    if isinstance(table, Tally):
+        difference = news.keep(table.difference(found.before, found.after))
+        if difference.isEmpty():
+            return False
+        commit.add(difference, table)
+        return True
+    units, rows = changed(table, found, news.keep)
+    if units.isEmpty():
+        return False
+    gone, where = _there(spark, settings, name, table, units, rows)
+    commit.replace(rows, news.keep(gone), table.key, where)
+    return True
 
 
 def said_by(settings: Settings, name: str) -> Cut | None:

@@ -2,34 +2,23 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
 from analytics import commits, recovery
 from analytics.bronze import bronze_rows
 from analytics.care import tidy
 from analytics.commits import Commit
-from analytics.duplicates import PREFIX, before, contradictions, told_apart
-from analytics.quarantine import schema_id, unsound
+from analytics.duplicates import before, contradictions, told_apart
+from analytics.glance import Glance, glances, met
+from analytics.quarantine import unsound
 from analytics.silver import silver_columns, sound
 from analytics.tables import QUARANTINE, TOPICS, path_of, read
 from analytics.writers import Writers, known, learned
 from shared.crashpoints import crashpoint
 from shared.settings import Settings
-
-
-@dataclass(frozen=True)
-class Glance:
-    """What a batch has of one topic."""
-
-    rows: int
-    prefixes: list[str]
-    """How its event ids begin."""
-    schema_ids: set[int]
 
 
 class Batches:
@@ -61,30 +50,20 @@ class Batches:
 
     def silver(self, rows: DataFrame, commit: Commit) -> None:
         """Of a batch that bronze has. One that was cut off in the middle may be given again."""
-        glances = self._glance(rows)
-        met = {n for glance in glances.values() for n in glance.schema_ids}
-        self._writers = writers = learned(self._spark, self._settings, self._writers, met)
+        found = glances(rows, self._settings)
+        self._writers = writers = learned(self._spark, self._settings, self._writers, met(found))
         # All tables get a commit of each batch, and the last of them when the others have theirs: what is in a batch
         # of that one is in all of them. Gold goes by that.
         *others, last = TOPICS
         write = inheritable_thread_target(self._spark)(self._silver)
         with ThreadPoolExecutor(len(others)) as pool:
-            left = [*pool.map(lambda topic: write(rows, topic, glances.get(topic), writers, commit), others)]
-        left.append(self._silver(rows, last, glances.get(last), writers, commit))
+            left = [*pool.map(lambda topic: write(rows, topic, found.get(topic), writers, commit), others)]
+        left.append(self._silver(rows, last, found.get(last), writers, commit))
         short = [topic for topic, is_short in zip(TOPICS, left, strict=True) if is_short]
         if short:
             # Silver has what it can take. What it cannot is found again, from the same rows.
             crashpoint("silver written, quarantine not")
-            self._quarantine(rows, short, glances, writers, commit)
-
-    def _glance(self, rows: DataFrame) -> dict[str, Glance]:
-        event_id = sf.map_from_entries("headers")["ce_id"].cast("string")
-        found = rows.groupBy("topic").agg(
-            sf.count("*").alias("rows"),
-            sf.collect_set(sf.substring(event_id, 1, PREFIX)).alias("prefixes"),
-            sf.collect_set(schema_id().try_cast("int")).alias("schema_ids"),
-        )
-        return {row["topic"]: _glance(row) for row in found.collect()}
+            self._quarantine(rows, short, found, writers, commit)
 
     def _silver(self, rows: DataFrame, topic: str, glance: Glance | None, writers: Writers, commit: Commit) -> bool:
         """Whether some rows were left over."""
@@ -92,7 +71,9 @@ class Batches:
         if glance is None:
             self._append(read(self._spark, self._settings, table).limit(0), table, commit)
             return False
-        new = self._apart(rows, topic, glance, writers).where("first IS NULL")
+        new = sound(rows, topic, writers)
+        if glance.repeats:
+            new = self._apart(rows, topic, glance, writers).where("first IS NULL")
         self._append(new.select(*silver_columns(topic, writers)), table, commit)
         return commits.rows_written(self._settings, table, commit) != glance.rows
 
@@ -104,16 +85,16 @@ class Batches:
         self,
         rows: DataFrame,
         topics: list[str],
-        glances: Mapping[str, Glance],
+        found: Mapping[str, Glance],
         writers: Writers,
         commit: Commit,
     ) -> None:
         bronze = read(self._spark, self._settings, "bronze.events")
-        found = []
+        frames = []
         for topic in topics:
-            later = self._apart(rows, topic, glances[topic], writers).where("first IS NOT NULL")
-            found += [unsound(rows, topic, writers), contradictions(later, bronze).select(*QUARANTINE)]
-        aside = reduce(DataFrame.union, found).persist()
+            later = self._apart(rows, topic, found[topic], writers).where("first IS NOT NULL")
+            frames += [unsound(rows, topic, writers), contradictions(later, bronze).select(*QUARANTINE)]
+        aside = reduce(DataFrame.union, frames).persist()
         try:
             if not aside.isEmpty():
                 self._append(aside, "silver.quarantine", commit)
@@ -123,7 +104,3 @@ class Batches:
     def _append(self, rows: DataFrame, table: str, commit: Commit) -> None:
         writer = rows.write.format("delta").mode("append").options(**commit.options(table))
         writer.save(path_of(self._settings, table))
-
-
-def _glance(row: Row) -> Glance:
-    return Glance(row["rows"], row["prefixes"], set(row["schema_ids"]))

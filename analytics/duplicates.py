@@ -18,6 +18,8 @@ from shared.settings import Settings
 
 PREFIX = 8
 """Digits of a UUIDv7 that stay the same for 65 seconds."""
+UPPER = "~"
+"""Above every digit: ids that begin like the upper bound of a range are below it."""
 MOST_RANGES = 16
 
 Range = tuple[str, str]
@@ -34,8 +36,7 @@ def ranges_of(prefixes: Iterable[str]) -> list[Range]:
 
 
 def within(ranges: Sequence[Range]) -> Column:
-    """`~` is above every digit, so that ids which begin with the upper bound are below it."""
-    return reduce(or_, (sf.col("event_id").between(low, f"{high}~") for low, high in ranges), sf.lit(False))
+    return reduce(or_, (sf.col("event_id").between(low, f"{high}{UPPER}") for low, high in ranges), sf.lit(False))
 
 
 def before(spark: SparkSession, settings: Settings, table: str, prefixes: Iterable[str]) -> DataFrame:
@@ -54,7 +55,7 @@ def told_apart(events: DataFrame, earlier: DataFrame) -> DataFrame:
 
 
 def contradictions(later: DataFrame, bronze: DataFrame) -> DataFrame:
-    """With the reason why: those that are not the same as the first with their id."""
+    """With the reason why: those that are not the same as the first with their id. (One may be found to be itself.)"""
     original = bronze.select(
         sf.col("topic").alias("its_topic"),
         sf.struct("partition", "offset").alias("its_place"),
@@ -69,7 +70,8 @@ def contradictions(later: DataFrame, bronze: DataFrame) -> DataFrame:
     )
     where = sf.concat_ws("/", "topic", "first.partition", "first.offset")
     why = sf.concat(sf.lit("it contradicts the event at "), where, sf.lit(": the same id, and not the same bytes"))
-    return later.join(original, same, "left_anti").withColumn("reason", why)
+    others = later.where(sf.col("first") != sf.struct("partition", "offset"))
+    return others.join(original, same, "left_anti").withColumn("reason", why)
 
 
 def _gap(low: str, high: str) -> int:

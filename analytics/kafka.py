@@ -7,6 +7,10 @@ from shared.settings import Settings
 LOGIN = "org.apache.kafka.common.security.{module} required username={user} password={password};"
 MODULES = {"PLAIN": "plain.PlainLoginModule"}
 SCRAM = "scram.ScramLoginModule"
+FETCH_WAIT_MS = 20
+"""Spark asks where a partition ends after it has read it. The answer comes behind that to a fetch which waits for more
+messages: with Kafka's 500 ms, a small batch waited half a second for each partition, one after the other.
+"""
 
 
 def java_options(settings: Settings) -> dict[str, str]:
@@ -27,7 +31,8 @@ def java_options(settings: Settings) -> dict[str, str]:
 
 
 def source_options(settings: Settings) -> dict[str, str]:
-    return {f"kafka.{name}": value for name, value in java_options(settings).items()}
+    options = java_options(settings) | {"fetch.max.wait.ms": str(FETCH_WAIT_MS)}
+    return {f"kafka.{name}": value for name, value in options.items()}
 
 
 def _certificates(settings: Settings) -> dict[str, str]:

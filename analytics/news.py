@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.cut import TABLES, Cut
-from analytics.gold.changes import Concerned, concerned, without
+from analytics.gold.changes import Concerned, concerned
 from analytics.gold.definition import Filters, Scope, Silver
 from analytics.keeping import Keeping
 from analytics.layers import row_count, state_of
@@ -42,17 +42,18 @@ class News:
         return self._once((scope, _place(since)), lambda: self._concerned(since, scope))
 
     def _concerned(self, since: Cut, scope: Scope) -> Concerned:
-        new, filters = self.new(since), self._filters(since, scope)
-        older = {t: without(rows.where(filters.get(t, sf.lit(True))), new[t]) for t, rows in self._silver().items()}
-        return concerned(scope, new, older, self.keep)
+        new = {name: self.keep(frame) for name, frame in scope.flat(self.new(since)).items()}
+        filters = self._filters(since, scope, new)
+        older = {table: rows.where(filters.get(table, sf.lit(True))) for table, rows in self._silver().items()}
+        return concerned(scope, new, scope.flat(older), self.keep)
 
-    def _filters(self, since: Cut, scope: Scope) -> Filters:
+    def _filters(self, since: Cut, scope: Scope, new: Silver) -> Filters:
         """None, where a table that should tell is not far enough: then all is read."""
         states = [state_of(self._settings, f"gold.{name}") for name in scope.known]
         if not scope.known or not all(state and _reaches(state.cut, since) for state in states):
             return {}
         known = {name: read(self._spark, self._settings, f"gold.{name}") for name in scope.known}
-        return scope.filters(self.new(since), known)
+        return scope.filters(new, known)
 
     def _total(self) -> int:
         return sum(row_count(self._settings, f"silver.{t}", version) for t, version in self.cut.silver.items())

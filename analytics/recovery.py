@@ -83,7 +83,9 @@ def accept(spark: SparkSession, settings: Settings, names: list[str]) -> None:
     offsets = {**(last.offsets if last else {}), **{name: topics.beginnings[name] for name in names}}
     anew = Commit(str(uuid4()), ANEW, offsets, topics.ids)
     nothing = read(spark, settings, "bronze.events").limit(0)
-    writer = nothing.write.format("delta").mode("append").options(**anew.options("bronze.events"))
+    # Delta records no empty commit, unless it has the number of a transaction.
+    named = {"txnAppId": f"{anew.generation}:accepted", "txnVersion": "0", "userMetadata": anew.metadata}
+    writer = nothing.write.format("delta").mode("append").options(**named)
     writer.save(path_of(settings, "bronze.events"))
 
 

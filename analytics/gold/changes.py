@@ -22,13 +22,15 @@ class Changed(NamedTuple):
 
 
 def concerned(scope: Scope, new: Silver, older: Silver, keep: Keep = lambda frame: frame) -> Concerned:
-    rows = {table: older[table].unionByName(frame) for table, frame in new.items()}
+    """Both flat. The new rows may be among the older ones."""
+    older = {name: without(rows, new[name]) for name, rows in older.items()}
+    rows = {name: older[name].unionByName(frame) for name, frame in new.items()}
     if scope is EVERYTHING:  # too much to be kept
         return Concerned(new, older, rows)
     ids = {name: keep(frame) for name, frame in scope.concerned(new, rows).items()}
     after = {table: keep(frame) for table, frame in scope.narrowed(rows, ids).items()}
     before = {table: without(frame, new[table]) for table, frame in after.items()}
-    return Concerned(new, scope.seen(before, keep), scope.seen(after, keep))
+    return Concerned(new, scope.viewed(before, keep), scope.viewed(after, keep))
 
 
 def changed(gold: Gold, found: Concerned, keep: Keep = lambda frame: frame) -> Changed:

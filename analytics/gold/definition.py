@@ -24,9 +24,11 @@ class Scope:
     """What of silver new rows concern. Tables that share a scope have it found and read once."""
 
     concerned: Callable[[Silver, Silver], Mapping[str, DataFrame]]
-    """(new rows, all rows) -> by name, the ids of what the new rows concern."""
+    """(new rows, all rows; both flat) -> by name, the ids of what the new rows concern."""
     narrowed: Callable[[Silver, Mapping[str, DataFrame]], Silver]
     """(all rows, those ids) -> rows that suffice for all that the new ones change. More of them do no harm."""
+    flat: Callable[[Silver], Silver] = lambda silver: silver
+    """What of silver the tables need, in fewer and narrower frames: plans over all types of events are slow to make."""
     views: Mapping[str, Callable[[Silver], DataFrame]] = field(default_factory=dict)
     """Frames that several tables are made of, each computed once; the functions of tables find them beside silver."""
     known: tuple[str, ...] = ()
@@ -38,8 +40,12 @@ class Scope:
     """
 
     def seen(self, silver: Silver, keep: Keep = lambda frame: frame) -> Silver:
-        """With the views. A view may be made of those before it."""
-        found = dict(silver)
+        """Flat, and with the views."""
+        return self.viewed(self.flat(silver), keep)
+
+    def viewed(self, flat: Silver, keep: Keep = lambda frame: frame) -> Silver:
+        """A view may be made of those before it."""
+        found = dict(flat)
         for name, view in self.views.items():
             found[name] = keep(view(found))
         return found

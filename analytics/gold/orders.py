@@ -6,7 +6,6 @@ from pyspark.sql import functions as sf
 from analytics.gold.definition import Gold, Silver
 from analytics.gold.processes import STEPS
 from analytics.gold.shopping import SHOPPING, SHOPPING_READS, touched_orders
-from analytics.gold.streams import names
 
 
 def orders(silver: Silver) -> DataFrame:
@@ -49,15 +48,14 @@ def orders(silver: Silver) -> DataFrame:
 def _lines(silver: Silver) -> DataFrame:
     """The lines as placed, with what the product was called then by the catalog: a join of a stream and a table."""
     placed = (
-        silver["order_events"]
-        .where(sf.col("event_type") == "OrderPlaced")
+        silver["order_moves"]
+        .where("placed IS NOT NULL")
         .select(
-            sf.col("order_placed.order_id").alias("order_id"),
+            "order_id",
             sf.col("event_time").alias("placed_at"),
-            sf.posexplode("order_placed.lines").alias("place", "line"),
+            sf.posexplode("placed.lines").alias("place", "line"),
         )
     )
-    named = names(silver).withColumnRenamed("sku", "named")
     called = (sf.col("line.sku") == sf.col("named")) & (sf.col("since") <= sf.col("placed_at"))
     line = sf.struct(
         "place",
@@ -69,7 +67,7 @@ def _lines(silver: Silver) -> DataFrame:
         sf.col("line.unit_price.currency").alias("currency"),
     )
     return (
-        placed.join(named, called, "left")
+        placed.join(silver["product_names"], called, "left")
         .groupBy("order_id", "place", "line")
         .agg(sf.max_by("product_name", "name_version").alias("product_name"))
         .groupBy("order_id")

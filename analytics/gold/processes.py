@@ -1,13 +1,10 @@
 """One row an order, with what order, payment and stock said about it: what every table about orders is made of."""
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from analytics.gold.definition import Silver
 from analytics.gold.pruning import minutes_of
-from analytics.gold.streams import id_of_stream, order_of
 
 STEPS = {
     "OrderPlaced": "placed_at",
@@ -77,11 +74,9 @@ def order_processes(silver: Silver) -> DataFrame:
 
 def _heard(silver: Silver) -> DataFrame:
     """What order, payment and stock said: a row for each order that any of them has named."""
-    said = [_order_said(silver), _payment_said(silver), _stock_said(silver)]
-    told = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), said)
     words = sf.create_map(*(sf.lit(word) for pair in PAYMENT_STATUSES.items() for word in pair))
     return (
-        told.where("order_id IS NOT NULL")
+        silver["order_moves"]
         .groupBy("order_id")
         .agg(
             sf.max("placed").alias("placed"),
@@ -96,43 +91,6 @@ def _heard(silver: Silver) -> DataFrame:
             sf.count("*").alias("events"),
             minutes_of("event_time").alias("own_minutes"),
         )
-    )
-
-
-def _order_said(silver: Silver) -> DataFrame:
-    placed = sf.col("order_placed")
-    wanted = ("cart_id", "customer_id", "lines", "total")  # not whom it is sent to: the lake counts, it does not ship
-    return silver["order_events"].select(
-        order_of("order_events").alias("order_id"),
-        "event_type",
-        "event_time",
-        sf.when(placed.isNotNull(), sf.struct(*(placed[name].alias(name) for name in wanted))).alias("placed"),
-        sf.col("order_cancelled.reason").alias("reason"),
-    )
-
-
-def _payment_said(silver: Silver) -> DataFrame:
-    captured, refunded = sf.col("payment_captured"), sf.col("payment_refunded")
-    money = sf.coalesce(captured["amount"], refunded["amount"])
-    return silver["payment_events"].select(
-        order_of("payment_events").alias("order_id"),
-        "event_type",
-        "event_time",
-        id_of_stream().alias("payment_id"),
-        sf.col("stream_version").alias("payment_version"),
-        money["amount"].alias("amount"),
-        money["currency"].alias("currency"),
-        sf.coalesce(captured["reference"], refunded["reference"], "payment_authorized.reference").alias("reference"),
-    )
-
-
-def _stock_said(silver: Silver) -> DataFrame:
-    moved = ("stock_reserved", "stock_sold", "stock_released", "stock_returned")
-    return silver["stock_events"].select(
-        order_of("stock_events").alias("order_id"),
-        "event_type",
-        "event_time",
-        sf.coalesce(*(f"{column}.quantity" for column in moved)).cast("bigint").alias("amount"),
     )
 
 

@@ -4,14 +4,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.bronze import FEED
-from analytics.kafka import source_options
 from shared.settings import Settings
 
 
 def bare(spark: SparkSession, settings: Settings, folder: str, start: str, **trigger: str | bool) -> StreamingQuery:
     """As a page of the manual has it; only the size of a batch is that of the lake."""
-    kafka = spark.readStream.format("kafka").options(**source_options(settings)).option("subscribe", ",".join(FEED))
-    read = kafka.option("startingOffsets", start).option("maxOffsetsPerTrigger", settings.lake_batch_events)
+    kafka = spark.readStream.format("kafka").option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+    read = (
+        kafka.option("subscribe", ",".join(FEED))
+        .option("startingOffsets", start)
+        .option("maxOffsetsPerTrigger", settings.lake_batch_events)
+    )
     return (
         read.option("includeHeaders", "true")
         .load()

@@ -10,6 +10,7 @@ from pyspark.sql import functions as sf
 
 from analytics.gold.changes import changed, concerned
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
+from analytics.layers import own_session
 
 Key = tuple[Any, ...]
 Rows = dict[Key, dict[str, Any]]
@@ -38,9 +39,10 @@ class Streamed:
 
     def take(self, new: Silver, older: Silver) -> None:
         for scope in {table.scope for table in self._tables}:
-            filters = scope.filters(new, self._known(scope)) if self._schemas else {}
+            flat = {name: kept(frame) for name, frame in scope.flat(new).items()}
+            filters = scope.filters(flat, self._known(scope)) if self._schemas else {}
             there = {table: frame.where(filters.get(table, sf.lit(True))) for table, frame in older.items()}
-            found = concerned(scope, new, there, kept)
+            found = concerned(scope, flat, scope.flat(there), kept)
             mine = [table for table in self._tables if table.scope is scope]
             frames: dict[str, DataFrame] = {}
             for table in mine:
@@ -85,6 +87,11 @@ def without_derived(tables: Sequence[Table], found: Mapping[str, Rows]) -> dict[
         }
         for table in tables
     }
+
+
+def small(spark: SparkSession) -> SparkSession:
+    """For a few rows: as the stream's, without compiling."""
+    return own_session(spark, few_rows=True)
 
 
 def kept(frame: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ from analytics.gold.definition import Silver, Table
 from analytics.gold.orders import ORDERS
 from analytics.gold.shopping import SHOPPING, touched_carts
 from tests.unit.lake.stories import eventful, silver_of
-from tests.unit.lake.streaming import Streamed, computed, kept, without_derived
+from tests.unit.lake.streaming import Streamed, computed, kept, small, without_derived
 
 BATCHES = 4
 SHOPPING_TABLES = [table for table in GOLD if table.scope is SHOPPING]
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # so
 def shuffled(spark: SparkSession) -> dict[str, DataFrame]:
     """An eventful day, its events dealt out to batches as if there were neither time nor order."""
     events, chance = eventful(seed=4), random.Random(4)
-    silver = silver_of(spark, events, [chance.randrange(BATCHES) for _ in events])
+    silver = silver_of(small(spark), events, [chance.randrange(BATCHES) for _ in events])
     return {table: kept(frame) for table, frame in silver.items()}
 
 
 def streamed(spark: SparkSession, silver: Silver, tables: list[Table]) -> Streamed:
-    stream = Streamed(spark, tables)
+    stream = Streamed(small(spark), tables)
     for number in range(BATCHES):
         new = {table: frame.where(sf.col("batch") == number).drop("batch") for table, frame in silver.items()}
         older = {table: frame.where(sf.col("batch") < number).drop("batch") for table, frame in silver.items()}
@@ -53,7 +53,7 @@ def test_a_unit_that_is_not_seen_to_be_touched_makes_a_difference(
     """Planted: carts that had something put in are forgotten."""
 
     def forgetful(new: Silver, _rows: Silver) -> DataFrame:
-        return touched_carts({"cart_events": new["cart_events"].where("event_type <> 'ItemAdded'")})
+        return touched_carts({"cart_moves": new["cart_moves"].where("kind <> 'ItemAdded'")})
 
     wrong: list[Table] = [replace(CARTS, touched=forgetful), ORDERS]
     batch = computed(wrong, {table: frame.drop("batch") for table, frame in shuffled.items()})

@@ -15,7 +15,7 @@ from analytics.gold.products import PRODUCTS
 from analytics.gold.sales import SALES
 from tests.roll import NOON
 from tests.unit.lake.stories import MUG, POT, Teller, listed, renamed, silver_of, told
-from tests.unit.lake.streaming import Rows, computed, kept
+from tests.unit.lake.streaming import Rows, computed, kept, small
 
 TABLES: list[Table] = [CARTS, ORDERS, SALES, PRODUCTS, FUNNEL, ABANDONED]
 Gold = dict[str, Rows]
@@ -41,7 +41,7 @@ def gold(spark: SparkSession) -> Gold:
         paid("later", timedelta(hours=2)),
     ]
     events = told(listed(MUG), listed(POT), renamed(MUG, NOON + timedelta(hours=1), "Mug, large"), *stories)
-    silver = {table: kept(frame.drop("batch")) for table, frame in silver_of(spark, events).items()}
+    silver = {table: kept(frame.drop("batch")) for table, frame in silver_of(small(spark), events).items()}
     return computed(TABLES, silver)
 
 
