@@ -12,7 +12,7 @@ install: ## install what is missing: uv, Python packages, Java, jars
 up: install ## start Kafka, the schema registry, PostgreSQL and the shop
 	@$(TILL) up
 
-demo: up ## the same, then let simulated shoppers buy, and show what happened
+demo: up ## the same, then let simulated shoppers buy, run the lake, and show what happened
 	@$(TILL) demo
 
 down: ## stop them; the data stays
@@ -20,6 +20,9 @@ down: ## stop them; the data stays
 
 test: install ## unit, integration, end-to-end and fault tests, on real servers of their own
 	@$(RUN) pytest
+
+test-slow: install ## the long tests of the lake: whole fixtures of Spark, deaths of its driver, the demo with the lake
+	@$(RUN) pytest -m slow
 
 lint: install ## format, lint and types, changing nothing
 	@$(RUN) ruff format --check .
@@ -47,4 +50,4 @@ docs: install ## write the generated pages of docs/ again
 clean: down ## stop everything and delete all local state
 	@rm -rf .till
 
-.PHONY: help install up demo down test lint format check bench load docs clean
+.PHONY: help install up demo down test test-slow lint format check bench load docs clean

@@ -76,6 +76,7 @@ def reasons(guest: httpx.Client, path: str, event_type: str) -> list[str]:
 
 
 @pytest.mark.timeout(2 * SPARK_SECONDS)
+@pytest.mark.slow
 def test_cards_that_were_tested_are_refused_and_who_tested_them_is_held(shop: Shop, psp: str) -> None:
     card = f"tok_declined_{uuid7().hex[-12:]}"
     with shop.staff("operator") as operator, shop.guest() as ann, shop.guest() as bob, shop.guest() as cid:

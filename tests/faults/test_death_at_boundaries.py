@@ -79,7 +79,7 @@ def lag(shop: Shop) -> dict[tuple[str, str, int], int]:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": shop.settings.kafka_bootstrap, "group.id": "lag"})
     try:
         behind = {}
-        for service in ("cart", "catalog"):
+        for service in ("cart", "catalog", "order", "payment"):
             for name, topic, partition, offset in shop.fetch(service, "SELECT * FROM offsets"):
                 _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, partition), timeout=10)
                 behind[name, topic, partition] = end - offset

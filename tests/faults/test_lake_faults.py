@@ -34,10 +34,7 @@ from tests.faults.lake_books import compared, faults, rows
 from tests.integration.kit import Record, create_topics, delete_topics, read_topic, send
 from tests.roll import Press, Told, shopping
 
-pytestmark = [
-    pytest.mark.timeout(1800),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets over which PySpark talks to the JVM
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 KILLED_AT = ["bronze written, silver not", "all written, checkpoint not"]
 """A Spark of its own for each death takes its time: tests/faults/lake_kills.py has more of them."""

@@ -353,22 +353,6 @@ async def note_but_choke(connection: Connection, messages: Sequence[Incoming]) -
             raise RuntimeError("cannot apply 666") from missing
 
 
-async def test_messages_of_several_partitions_share_a_transaction(tallies: Tallies) -> None:
-    together: list[set[int]] = []
-
-    async def look(connection: Connection, messages: Sequence[Incoming]) -> None:
-        await note(connection, messages)
-        together.append({message.partition for message in messages})
-
-    async with tallies.following(look).opened() as runtime:
-        await make_effects(runtime)
-        expected = await fill(runtime)
-        async with running(runtime.consumers[0].run()):
-            await until_reached(runtime, len(expected))
-        assert await effects(runtime) == expected
-    assert max(map(len, together)) > 1
-
-
 async def test_poison_in_one_partition_holds_up_no_other(tallies: Tallies) -> None:
     async with tallies.following(note_but_choke).opened() as runtime:
         await make_effects(runtime)

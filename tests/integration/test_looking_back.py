@@ -210,7 +210,7 @@ def test_why_ends_with_what_is_still_waited_for(till: Till, undone: Story) -> No
     assert datetime.fromisoformat(wait["due"]) == DUE
     ran = till("why", undone.streams["order"])
     assert "the answer to void 23.80 EUR, from the payment provider" in ran.out
-    assert "UTC, in 59 min: it is asked again, with the same key" in ran.out
+    assert re.search(r"UTC, in \d\d min: it is asked again, with the same key", ran.out)
 
 
 def test_why_names_the_service_that_has_not_heard(till: Till, pen: Pen) -> None:

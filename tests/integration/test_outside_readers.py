@@ -97,7 +97,6 @@ def test_apaches_python_library_reads_old_events_as_the_newest_version(golden: G
     assert value == NO_ALIASES.get(str(golden), golden.value)
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the socket over which PySpark fetches rows
 def test_spark_reads_every_event_ever_released_as_it_is_meant_today(spark: SparkSession) -> None:
     names = [str(golden) for golden in ARCHIVE]
     bodies = spark.createDataFrame(

@@ -37,7 +37,7 @@ from tests.roll import NOON, Press, Told, numbered
 from tests.till import Ran, eventually
 
 # The sockets over which PySpark fetches rows.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "lake.ipynb"
 

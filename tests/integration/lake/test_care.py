@@ -13,10 +13,7 @@ from shared.settings import Settings
 from tests.integration.lake.conftest import NewLake
 from tests.roll import Press, Told, shopping
 
-pytestmark = [
-    pytest.mark.timeout(1800),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def files(settings: Settings, name: str) -> int:

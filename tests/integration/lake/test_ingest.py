@@ -29,10 +29,7 @@ from tests.integration.kit import Record, read_topic, send
 from tests.integration.lake.conftest import NewLake
 from tests.roll import NOON, Press, Told, event_id, numbered, shopping
 
-pytestmark = [
-    pytest.mark.timeout(1500),
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets over which PySpark talks to the JVM
-]
+pytestmark = pytest.mark.timeout(1500)
 
 
 UNKNOWN = 900_000

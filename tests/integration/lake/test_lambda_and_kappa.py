@@ -27,7 +27,7 @@ from tests.roll import NOON, Press, shopping
 
 TABLES: list[Table] = [CARTS, ORDERS, SALES]
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # sockets by which PySpark fetches rows
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -80,8 +80,8 @@ async def test_a_message_twice_with_other_bytes_or_in_another_place(tallies: Tal
         found = await checked(tallies)
     whats = [violation.what for violation in found.violations]
     assert set(planted) <= set(whats)
-    # The key that was changed may also belong into another partition.
-    assert len(whats) - len(planted) <= 1
+    # The key that was changed may also belong into another partition, and what is elsewhere may be read too early.
+    assert len(whats) - len(planted) <= 2
     assert all(violation.position.startswith(f"{tallies.topic}/") for violation in found.violations)
     assert all(violation.look.startswith("till ") for violation in found.violations)
 

@@ -25,8 +25,6 @@ from shared.envelope import millis
 from tests.roll import NOON, Told, numbered
 from tests.unit.lake.payments import Happened, Payment, after, bought, failed, silver_payments
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the socket over which PySpark fetches rows
-
 RULES = load_rules()
 HISTORIES, EVENTS = 12, 60
 

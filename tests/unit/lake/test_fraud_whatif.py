@@ -12,8 +12,6 @@ from tests.roll import numbered
 from tests.till import Till
 from tests.unit.lake.payments import Happened, Payment, after, bought, failed, silver_payments
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the socket over which PySpark fetches rows
-
 STRICTER = TODAY.read_text().replace(
     "{ at_least = 4, score = 60 }, { at_least = 8, score = 95 }", "{ at_least = 2, score = 91 }"
 )

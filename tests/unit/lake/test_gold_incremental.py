@@ -18,8 +18,6 @@ from tests.unit.lake.streaming import Streamed, computed, kept, small, without_d
 BATCHES = 4
 SHOPPING_TABLES = [table for table in GOLD if table.scope is SHOPPING]
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # sockets by which PySpark fetches rows
-
 
 @pytest.fixture(scope="module")
 def shuffled(spark: SparkSession) -> dict[str, DataFrame]:

@@ -20,8 +20,6 @@ from tests.unit.lake.streaming import Rows, computed, kept, small
 TABLES: list[Table] = [CARTS, ORDERS, SALES, PRODUCTS, FUNNEL, ABANDONED]
 Gold = dict[str, Rows]
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # sockets by which PySpark fetches rows
-
 
 def paid(name: str, at: timedelta = timedelta()) -> Teller:
     """Three mugs for 36.00."""
