@@ -31,7 +31,7 @@ from tests.unit.lake.streaming import Rows, computed, kept, rows_of
 
 TABLES: list[Table] = [CARTS, ORDERS, SALES, ABANDONED]
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 class Lake:

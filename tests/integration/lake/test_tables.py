@@ -8,7 +8,7 @@ from shared.schemas import Schemas, load_schemas
 from shared.settings import Settings
 from tests.roll import Told
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.mark.timeout(600)
