@@ -1,6 +1,7 @@
 """docs/cli.md, written from the commands' own help: `python -m infra.cli.reference`."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -13,13 +14,14 @@ def page() -> str:
     )
 
 
-def _commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, info_name=name, terminal_width=100, max_content_width=100)
-    yield name, command.get_help(context).rstrip()
+def _commands(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
+    settings: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, **command.context_settings}
+    context = click.Context(command, parent, name, **settings)
+    yield context.command_path, command.get_help(context).rstrip()
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
             if found := command.get_command(context, child):
-                yield from _commands(found, f"{name} {child}")
+                yield from _commands(found, child, context)
 
 
 if __name__ == "__main__":

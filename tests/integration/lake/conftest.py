@@ -1,7 +1,8 @@
 """What the tests of the lake share: one Spark, a press for events of the shop, an empty lake, and a filled one."""
 
+import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,25 @@ from pyspark.sql import SparkSession
 
 from analytics.ingest import ingest_available
 from analytics.tables import create_missing
+from infra.local.stack import up
+from infra.local.throwaway import settings_of, throwaway
 from shared.settings import Settings
 from tests.roll import Press, Told, shopping
 
 NewLake = Callable[[], Settings]
+
+
+@pytest.fixture(scope="session")
+def stack_environment() -> Iterator[dict[str, str]]:
+    """Servers of the lake's own: what is sent here, poison among it, is no other test's business."""
+    with throwaway() as environment:
+        asyncio.run(up(settings_of(environment), servers_only=True))
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def stack(stack_environment: dict[str, str]) -> Settings:
+    return settings_of(stack_environment)
 
 
 @pytest.fixture(scope="session")
