@@ -1,6 +1,6 @@
 """A first look at a batch, before any of it is decoded: which schemas wrote it, and whether any of it came before.
 
-By Arrow on the driver, not by a join in Spark: that took two thirds of the CPU of a small batch, to find nothing.
+By Arrow on the driver, not by a join in Spark: that took most of the CPU of a small batch, to find nothing.
 """
 
 from collections.abc import Mapping
