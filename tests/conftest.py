@@ -4,6 +4,7 @@ In a home of its own and on free ports, so that tests run beside a shop, and bes
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,6 +17,22 @@ from shared.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _uses_spark(item):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """PySpark leaves the sockets over which it fetched rows to the collector: not to be found in another's test."""
+    if _uses_spark(item) and not (nextitem and _uses_spark(nextitem)):
+        gc.collect()
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,7 +24,7 @@ from shared.settings import Settings
 from tests.integration.kit import Record, read_topic
 from tests.till import eventually
 
-START_SECONDS = 90.0
+START_SECONDS = 30.0
 STOP_SECONDS = 20.0
 
 

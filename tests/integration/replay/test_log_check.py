@@ -80,8 +80,10 @@ async def test_a_message_twice_with_other_bytes_or_in_another_place(tallies: Tal
         found = await checked(tallies)
     whats = [violation.what for violation in found.violations]
     assert set(planted) <= set(whats)
-    # The key that was changed may also belong into another partition, and what is elsewhere may be read too early.
-    assert len(whats) - len(planted) <= 2
+    # Where they happen to lie, the changed key may belong elsewhere too, and what is elsewhere be read too early.
+    incidental = ("It is in partition", "It comes before version")
+    assert all(what.startswith(incidental) for what in set(whats) - set(planted))
+    assert len(whats) == len(set(whats)), "each is named once"
     assert all(violation.position.startswith(f"{tallies.topic}/") for violation in found.violations)
     assert all(violation.look.startswith("till ") for violation in found.violations)
 
