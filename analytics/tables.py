@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from analytics import storage
-from analytics.avro import struct_of
+from analytics.ingest.avro import struct_of
 from analytics.paths import path_of as path_of
 from shared.schemas import EventSchema, Schemas, load_schemas
 from shared.settings import Settings

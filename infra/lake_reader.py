@@ -18,7 +18,7 @@ class LakeReader:
         return commit.offsets if commit else None
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        from analytics.reading import ask
+        from analytics.reading.asking import ask
 
         return ask(self._settings, sql).rows
 

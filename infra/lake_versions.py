@@ -23,7 +23,7 @@ class TableVersion:
 async def lake_versions(settings: Settings, topics: list[str], at: datetime) -> list[TableVersion]:
     """Nothing where there is no lake yet."""
     from analytics.commits import version_covering, versions
-    from analytics.reading import found_tables
+    from analytics.reading.asking import found_tables
 
     names = found_tables(settings)
     wanted = await offsets_at(settings, topics, at) if names else {}

@@ -95,7 +95,7 @@ def _tell(summary: "Summary", sample: "Order | None", timeline: list[dict[str, A
 
 def _tell_of_the_lake(settings: Settings) -> None:
     """The same once more, by way of Kafka, Spark and Delta: no service was asked for it."""
-    from analytics.reading import ask
+    from analytics.reading.asking import ask
 
     out.print(
         Text("\nSpark now brings the lake up to date: Kafka ▸ bronze ▸ silver ▸ gold. It takes a minute.\n", "bold")

@@ -13,7 +13,7 @@ from infra.cli.progress import progress
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from analytics.alerts import AlertStream
+    from analytics.fraud.stream import AlertStream
 
 
 @click.command()
@@ -29,7 +29,7 @@ def alerts(once: bool, as_json: bool) -> None:
       till lake alerts
       till lake alerts --once
     """
-    from analytics.alerts import AlertStream
+    from analytics.fraud.stream import AlertStream
 
     settings = Settings.load()
     require_kafka(settings)

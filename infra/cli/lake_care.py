@@ -32,7 +32,7 @@ def optimize(names: tuple[str, ...], ordered: bool, clean: bool, as_json: bool) 
       till lake optimize
       till lake optimize silver.cart_events --no-vacuum
     """
-    from analytics.reading import found_tables
+    from analytics.reading.asking import found_tables
 
     settings = Settings.load()
     require_lake(settings)
@@ -72,12 +72,12 @@ def retry(context: click.Context, as_json: bool) -> None:
       till sql "SELECT topic, reason, count(*) FROM silver.quarantine GROUP BY ALL"
       till lake retry
     """
-    from analytics.reading import ask
+    from analytics.reading.asking import ask
 
     settings = Settings.load()
     require_lake(settings)
     with alone(settings), progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.retry import retry_quarantine
+        from analytics.ingest.retry import retry_quarantine
 
         watch("quarantine", "trying again")
         mended = retry_quarantine(spark, settings)

@@ -18,7 +18,7 @@ from shared.errors import OperatorError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from analytics.freshness import Behind, Freshness
+    from analytics.reading.freshness import Behind, Freshness
 
 MB = 1_000_000
 PAGE = """\
@@ -85,7 +85,7 @@ def report(output: Path | None, as_json: bool) -> None:
       till lake report
       till lake report -o monday.html
     """
-    from analytics.report import page
+    from analytics.report.page import page
 
     settings = Settings.load()
     written = page(settings, _freshness(settings), datetime.now(UTC))
@@ -111,8 +111,8 @@ def questions(as_markdown: bool, as_json: bool) -> None:
       till lake questions
       till lake questions --markdown > docs/questions.md
     """
-    from analytics.questions import QUESTIONS
-    from analytics.reading import ask
+    from analytics.reading.asking import ask
+    from analytics.report.questions import QUESTIONS
 
     settings = Settings.load()
     documents: list[dict[str, Any]] = []
@@ -139,7 +139,7 @@ def questions(as_markdown: bool, as_json: bool) -> None:
 
 
 def _freshness(settings: Settings) -> "Freshness":
-    from analytics.freshness import freshness
+    from analytics.reading.freshness import freshness
 
     fresh = asyncio.run(freshness(settings))
     if not fresh.tables:
@@ -150,7 +150,7 @@ def _freshness(settings: Settings) -> "Freshness":
 def lake_line(settings: Settings) -> str:
     """For `till status`: how far silver and gold are behind Kafka. Empty where nothing of a lake is installed."""
     try:
-        from analytics.freshness import freshness, furthest_behind
+        from analytics.reading.freshness import freshness, furthest_behind
     except ModuleNotFoundError:
         return ""
     fresh = asyncio.run(freshness(settings))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from analytics.speed import GoldStream
+    from analytics.layers.speed import GoldStream
 
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
@@ -88,16 +88,16 @@ class Work:
 
     @classmethod
     def begun(cls, spark: "SparkSession", settings: Settings) -> "Work":
-        from analytics.alerts import AlertStream
-        from analytics.ingest import start_ingest
-        from analytics.speed import start_gold
+        from analytics.fraud.stream import AlertStream
+        from analytics.ingest.stream import start_ingest
+        from analytics.layers.speed import start_gold
 
         alerts = Background(AlertStream(spark, settings))
         return cls(settings, start_ingest(spark, settings), start_gold(spark, settings), alerts)
 
     def check(self) -> None:
         """Raises what has ended one of them: none goes on without the others."""
-        from analytics.ingest import wait
+        from analytics.ingest.stream import wait
 
         if not self.ingest.isActive:
             wait(self.ingest)
@@ -114,7 +114,7 @@ class Work:
         self.gold.stop()
 
     def pulse(self) -> Pulse | None:
-        from analytics.delays import delays
+        from analytics.reading.delays import delays
 
         last = _progress(self.ingest)
         if not last:

@@ -22,7 +22,7 @@ from shared.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.comparing import Difference
+    from analytics.layers.comparing import Difference
 
 Watch = Callable[[str, str], None]
 INGEST = "bronze and silver"
@@ -56,10 +56,10 @@ def bring_lake_up_to_date(settings: Settings, quiet: bool, accepted: Sequence[st
     require_kafka(settings)
     began = monotonic()
     with alone(settings), progress(quiet) as watch, opened(settings, watch) as spark:
-        from analytics.alerts import AlertStream
-        from analytics.ingest import ingest_available
-        from analytics.recovery import accept
-        from analytics.speed import bring_up_to_date
+        from analytics.fraud.stream import AlertStream
+        from analytics.ingest.recovery import accept
+        from analytics.ingest.stream import ingest_available
+        from analytics.layers.speed import bring_up_to_date
 
         if accepted:
             accept(spark, settings, list(accepted))
@@ -91,7 +91,7 @@ def batch(as_json: bool) -> None:
     settings = Settings.load()
     require_lake(settings)
     with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.batch import recompute
+        from analytics.layers.batch import recompute
 
         cut = recompute(spark, settings, lines(watch))
     if as_json:
@@ -124,7 +124,7 @@ def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> Non
         require_kafka(settings)
     name = name.removeprefix("gold.")
     with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics import kappa
+        from analytics.layers import kappa
 
         if undo:
             cut = kappa.undo(spark, settings, name)
@@ -159,7 +159,7 @@ def verify(context: click.Context, as_json: bool) -> None:
     settings = Settings.load()
     require_lake(settings)
     with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.equality import verify as compare_all
+        from analytics.layers.equality import verify as compare_all
 
         found = compare_all(spark, settings, lines(watch))
     if not found.verdicts:
@@ -240,7 +240,7 @@ def require_kafka(settings: Settings) -> None:
 
 
 def require_lake(settings: Settings) -> None:
-    from analytics.reading import found_tables
+    from analytics.reading.asking import found_tables
 
     if not found_tables(settings):
         raise OperatorError(f"There is no lake yet in {settings.lake}.", "It is made by: till lake run")

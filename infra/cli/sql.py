@@ -20,7 +20,7 @@ from shared.errors import OperatorError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from analytics.reading import Answer
+    from analytics.reading.asking import Answer
 
 SHOWN = 100
 
@@ -48,7 +48,7 @@ def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_jso
     if as_csv and as_json:
         raise click.UsageError("--csv or --json, not both.")
     with said_in_a_line():
-        from analytics.reading import ask
+        from analytics.reading.asking import ask
 
         answer = ask(Settings.load(), sys.stdin.read() if query == "-" else query, at)
         if at:
@@ -65,7 +65,7 @@ def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_jso
 @contextmanager
 def said_in_a_line() -> Iterator[None]:
     try:
-        from analytics.queries import WrongQuery
+        from analytics.reading.queries import WrongQuery
     except ModuleNotFoundError as missing:
         raise OperatorError(f"{missing.name} is not installed here.", "A service image carries no lake.") from missing
     try:

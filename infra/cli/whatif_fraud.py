@@ -24,7 +24,7 @@ from shared.settings import Settings
 
 if TYPE_CHECKING:
     from analytics.fraud.rules import Rules
-    from analytics.whatif import Comparison, Group
+    from analytics.fraud.whatif import Comparison, Group
 
 PAYMENTS = "silver.payment_events"
 Column = Literal["today", "other"]
@@ -90,8 +90,8 @@ def _compare(
     ledgers = sorted((settings.home / "simulations").glob("*.jsonl"))
     labels = {order: visit in FRAUD for order, visit in visits_of_orders(ledgers).items()}
     with progress(quiet) as watch, opened(settings, watch) as spark:
+        from analytics.fraud.whatif import Span, compare
         from analytics.tables import read
-        from analytics.whatif import Span, compare
 
         watch("payments", "judging them twice")
         found = compare(read(spark, settings, PAYMENTS), load_rules(), other, labels, Span(start, end))

@@ -11,9 +11,9 @@ import confluent_kafka
 from pyspark.sql import SparkSession
 from uuid_utils import uuid7
 
-from analytics.alerts import AlertStream
-from analytics.ingest import start_ingest
-from analytics.speed import start_gold
+from analytics.fraud.stream import AlertStream
+from analytics.ingest.stream import start_ingest
+from analytics.layers.speed import start_gold
 from infra.spark import open_spark
 from services.payment.events import AuthorizationRequested, PaymentDeclined
 from shared.envelope import now

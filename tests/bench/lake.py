@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.commits import versions
-from analytics.ingest import ingest_available, start_ingest
+from analytics.ingest.stream import ingest_available, start_ingest
+from analytics.layers.speed import start_gold
 from analytics.paths import path_of
-from analytics.speed import start_gold
 from analytics.tables import TOPICS
 from infra.cli.console import err
 from infra.spark import open_spark

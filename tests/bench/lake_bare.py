@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics.bronze import FEED
+from analytics.ingest.bronze import FEED
 from shared.settings import Settings
 
 

@@ -1,6 +1,6 @@
 """The ingest as a process of its own, to be killed: brings the lake up to the ends of the topics, and leaves."""
 
-from analytics.ingest import ingest_available
+from analytics.ingest.stream import ingest_available
 from infra.spark import open_spark
 from shared import crashpoints
 from shared.settings import Settings

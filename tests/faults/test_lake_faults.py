@@ -22,10 +22,10 @@ from pyspark.sql import SparkSession
 
 import analytics
 from analytics.commits import ingested
-from analytics.ingest import ingest_available
+from analytics.ingest.recovery import accept
+from analytics.ingest.retry import retry_quarantine
+from analytics.ingest.stream import ingest_available
 from analytics.paths import checkpoint_of
-from analytics.recovery import accept
-from analytics.retry import retry_quarantine
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
 from shared.errors import OperatorError
@@ -99,7 +99,7 @@ def test_a_driver_that_dies_at_each_place_loses_nothing_and_repeats_nothing(
 
 def cut_off(lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     with monkeypatch.context() as cut:
-        cut.setattr("analytics.batches.crashpoint", cutting(point))
+        cut.setattr("analytics.ingest.batches.crashpoint", cutting(point))
         with pytest.raises(StreamingQueryException, match="cut off here"):
             ingest_available(spark, lake.settings)
 
@@ -170,7 +170,7 @@ def test_a_retry_of_quarantine_that_is_cut_off_is_done_again(
     kept.write.format("delta").mode("append").save(f"{lake.settings.lake}/silver/quarantine")
 
     with monkeypatch.context() as cut:
-        cut.setattr("analytics.retry.crashpoint", cutting("mended, still in quarantine"))
+        cut.setattr("analytics.ingest.retry.crashpoint", cutting("mended, still in quarantine"))
         with pytest.raises(Cut):
             retry_quarantine(spark, lake.settings)
     assert mended in {row["event_id"] for row in rows(lake.settings, "silver.quarantine")}

@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.avro import as_read_today
+from analytics.ingest.avro import as_read_today
 from shared.codec import schema_id_of
 from shared.schemas import load_schemas
 from shared.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.ingest import ingest_available
+from analytics.ingest.stream import ingest_available
 from analytics.tables import create_missing
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway

@@ -12,13 +12,13 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 from uuid_utils import uuid7
 
-from analytics.alerts import AlertStream, checkpoint_of
-from analytics.bronze import bronze_rows
 from analytics.fraud.alerts import as_published
+from analytics.fraud.stream import AlertStream, checkpoint_of
 from analytics.gold.fraud import FRAUD
+from analytics.ingest.bronze import bronze_rows
+from analytics.ingest.silver import silver_rows
+from analytics.ingest.writers import Writers
 from analytics.kafka import source_options
-from analytics.silver import silver_rows
-from analytics.writers import Writers
 from shared.errors import OperatorError
 from shared.schemas import load_schemas
 from shared.settings import Settings

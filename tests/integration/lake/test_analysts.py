@@ -21,11 +21,11 @@ from nbclient import NotebookClient
 from pyspark.sql import SparkSession
 
 from analytics.commits import ingested
-from analytics.delays import LAST
-from analytics.freshness import Standing, freshness
-from analytics.questions import QUESTIONS
-from analytics.reading import ask, found_tables
-from analytics.speed import bring_up_to_date
+from analytics.layers.speed import bring_up_to_date
+from analytics.reading.asking import ask, found_tables
+from analytics.reading.delays import LAST
+from analytics.reading.freshness import Standing, freshness
+from analytics.report.questions import QUESTIONS
 from analytics.tables import read
 from infra.cli.lake import lake as lake_command
 from infra.local.ports import free_ports

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from analytics.care import EVERY, STREAMED, optimize, table_names, tidy, vacuum
 from analytics.commits import newest
-from analytics.ingest import ingest_available
+from analytics.ingest.stream import ingest_available
 from analytics.paths import path_of
 from analytics.tables import read
 from shared.settings import Settings

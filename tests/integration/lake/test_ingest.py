@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from uuid_utils import uuid7
 
 from analytics.commits import covers, ingested, newest, versions
-from analytics.ingest import ingest_available
+from analytics.ingest.retry import retry_quarantine
+from analytics.ingest.silver import silver_columns, silver_rows
+from analytics.ingest.stream import ingest_available
+from analytics.ingest.writers import known
 from analytics.paths import path_of
-from analytics.retry import retry_quarantine
-from analytics.silver import silver_columns, silver_rows
 from analytics.tables import TOPICS, read
-from analytics.writers import known
 from services.cart import events as cart
 from shared.codec import MAGIC, PREFIX
 from shared.errors import OperatorError

@@ -8,17 +8,17 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.batch import recompute
-from analytics.equality import Equality, verify
 from analytics.gold.carts import CARTS
 from analytics.gold.definition import Silver, Table
 from analytics.gold.orders import ORDERS
 from analytics.gold.sales import SALES, sales
-from analytics.ingest import ingest_available
-from analytics.kappa import replay, undo
-from analytics.layers import state_of
-from analytics.serving import serving
-from analytics.speed import bring_up_to_date
+from analytics.ingest.stream import ingest_available
+from analytics.layers.batch import recompute
+from analytics.layers.equality import Equality, verify
+from analytics.layers.kappa import replay, undo
+from analytics.layers.serving import serving
+from analytics.layers.speed import bring_up_to_date
+from analytics.layers.writing import state_of
 from analytics.tables import path_of, read
 from shared.errors import OperatorError
 from shared.settings import Settings

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.advancing import advance
 from analytics.commits import versions
 from analytics.cut import present
 from analytics.gold.abandoned import ABANDONED
@@ -15,9 +14,10 @@ from analytics.gold.carts import CARTS
 from analytics.gold.definition import Table
 from analytics.gold.orders import ORDERS
 from analytics.gold.sales import SALES
-from analytics.layers import own_session, state_of, writing
-from analytics.news import news
-from analytics.speed import bring_up_to_date, start_gold
+from analytics.layers.advancing import advance
+from analytics.layers.news import news
+from analytics.layers.speed import bring_up_to_date, start_gold
+from analytics.layers.writing import own_session, state_of, writing
 from analytics.tables import read
 from services.catalog import events as stock
 from shared.money import Money

@@ -1,4 +1,4 @@
-"""Gold brought up to date in memory, as analytics/speed does it in Delta: to compare with what a batch computes."""
+"""Gold brought up to date in memory, as analytics/layers/speed.py does in Delta: to compare with a batch."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from analytics.gold.changes import changed, concerned
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
-from analytics.layers import own_session
+from analytics.layers.writing import own_session
 
 Key = tuple[Any, ...]
 Rows = dict[Key, dict[str, Any]]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.duplicates import MOST_RANGES, ranges_of
+from analytics.ingest.duplicates import MOST_RANGES, ranges_of
 
 PREFIXES = st.sets(st.integers(0, 2**32 - 1).map(lambda n: f"{n:08x}"), max_size=60)
 

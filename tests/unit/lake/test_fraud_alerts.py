@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from analytics.alerts import memory, remembered
 from analytics.fraud import windows
 from analytics.fraud.alerts import NAMESPACE, alerts
 from analytics.fraud.facts import SUBJECT, facts
 from analytics.fraud.rules import load_rules
+from analytics.fraud.stream import memory, remembered
 from analytics.fraud.windows import features, growth
 from analytics.gold.fraud import FRAUD
 from shared.envelope import millis

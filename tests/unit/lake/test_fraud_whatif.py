@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.fraud.rules import TODAY, parse_rules
-from analytics.whatif import Comparison, Span, compare
+from analytics.fraud.whatif import Comparison, Span, compare
 from tests.roll import numbered
 from tests.till import Till
 from tests.unit.lake.payments import Happened, Payment, after, bought, failed, silver_payments

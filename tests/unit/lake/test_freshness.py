@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from analytics.delays import delays
-from analytics.freshness import freshness, reached_by
+from analytics.reading.delays import delays
+from analytics.reading.freshness import freshness, reached_by
 from infra.cli.lake_pages import lake_line
 from infra.local.ports import free_ports
 from shared.settings import Settings

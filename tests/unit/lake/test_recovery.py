@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.commits import Commit
-from analytics.recovery import refuse_gaps
+from analytics.ingest.recovery import refuse_gaps
 from analytics.topics import Topics
 from shared.errors import OperatorError
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from analytics.queries import WrongQuery
-from analytics.reading import ask, found_tables
+from analytics.reading.asking import ask, found_tables
+from analytics.reading.queries import WrongQuery
 from shared.errors import OperatorError
 from shared.settings import Settings
 from tests.unit.lake.delta import EVENTS, ITEM, commit
@@ -127,7 +127,7 @@ def test_files_that_are_elsewhere_are_fetched_by_delta_rs(lake: Settings, monkey
         def file_uris(self, *arguments: Any, **more: Any) -> list[str]:
             return [f"s3://bucket{file}" for file in super().file_uris(*arguments, **more)]
 
-    monkeypatch.setattr("analytics.reading.DeltaTable", Elsewhere)
+    monkeypatch.setattr("analytics.reading.asking.DeltaTable", Elsewhere)
     assert rows(lake, "SELECT count(*), count(item_removed) FROM silver.cart_events") == [(8, 1)]
     assert rows(lake, "SELECT count(day) FROM gold.orders") == [(2,)]
     assert rows(lake, "SELECT * FROM silver.quarantine") == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from analytics import travel
-from analytics.reading import ask
+from analytics.reading import travel
+from analytics.reading.asking import ask
 from shared.errors import OperatorError
 from shared.settings import Settings
 from tests.unit.lake.delta import backdate, commit

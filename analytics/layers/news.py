@@ -11,7 +11,7 @@ from analytics.cut import TABLES, Cut
 from analytics.gold.changes import Concerned, concerned
 from analytics.gold.definition import Filters, Scope, Silver
 from analytics.keeping import Keeping
-from analytics.layers import row_count, state_of
+from analytics.layers.writing import row_count, state_of
 from analytics.tables import path_of, read
 from shared.settings import Settings
 

@@ -13,11 +13,11 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from analytics.delta_types import duckdb_type, quoted
 from analytics.paths import path_of
-from analytics.queries import WrongQuery, parsed
-from analytics.travel import versions_at
-from analytics.wording import no_such_table, worded
+from analytics.reading.delta_types import duckdb_type, quoted
+from analytics.reading.queries import WrongQuery, parsed
+from analytics.reading.travel import versions_at
+from analytics.reading.wording import no_such_table, worded
 from shared.errors import OperatorError
 from shared.settings import Settings
 

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.duplicates import PREFIX, UPPER, ranges_of
+from analytics.ingest.duplicates import PREFIX, UPPER, ranges_of
 from analytics.paths import path_of
 from analytics.tables import TOPICS
 from shared import codec

@@ -6,11 +6,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.duplicates import PREFIX, before, contradictions, told_apart
-from analytics.quarantine import schema_id
-from analytics.silver import silver_columns, sound
+from analytics.ingest.duplicates import PREFIX, before, contradictions, told_apart
+from analytics.ingest.quarantine import schema_id
+from analytics.ingest.silver import silver_columns, sound
+from analytics.ingest.writers import Writers, known, learned
 from analytics.tables import MESSAGE, TOPICS, path_of, read
-from analytics.writers import Writers, known, learned
 from shared.crashpoints import crashpoint
 from shared.settings import Settings
 

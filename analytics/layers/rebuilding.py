@@ -8,14 +8,14 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import storage
-from analytics.advancing import Everything
-from analytics.bronze import FEED, bronze_rows
 from analytics.cut import TABLES, Cut
+from analytics.ingest.bronze import FEED, bronze_rows
+from analytics.ingest.silver import silver_rows
+from analytics.ingest.writers import known
 from analytics.kafka import source_options
 from analytics.keeping import Keeping
-from analytics.silver import silver_rows
+from analytics.layers.advancing import Everything
 from analytics.tables import read
-from analytics.writers import known
 from shared.settings import Settings
 
 Source = Literal["bronze", "kafka"]

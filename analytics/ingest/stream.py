@@ -7,9 +7,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics import recovery
-from analytics.batches import Batches
-from analytics.bronze import messages
+from analytics.ingest import recovery
+from analytics.ingest.batches import Batches
+from analytics.ingest.bronze import messages
 from analytics.paths import checkpoint_of
 from analytics.tables import create_missing
 from shared.errors import OperatorError

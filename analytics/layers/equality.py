@@ -6,14 +6,14 @@ from itertools import groupby
 
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.advancing import Everything
-from analytics.comparing import Difference, compare
 from analytics.cut import Cut
 from analytics.gold import GOLD
 from analytics.gold.definition import Table
-from analytics.layers import own_session, state_of
-from analytics.rebuilding import rebuilt
-from analytics.serving import serving
+from analytics.layers.advancing import Everything
+from analytics.layers.comparing import Difference, compare
+from analytics.layers.rebuilding import rebuilt
+from analytics.layers.serving import serving
+from analytics.layers.writing import own_session, state_of
 from analytics.tables import read
 from shared.settings import Settings
 

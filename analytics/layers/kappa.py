@@ -11,13 +11,15 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from analytics import storage
-from analytics.advancing import advance, fill
 from analytics.commits import versions
-from analytics.comparing import Difference, compare
 from analytics.cut import Cut, present, told
 from analytics.gold import GOLD
 from analytics.gold.definition import Table
-from analytics.layers import (
+from analytics.layers.advancing import advance, fill
+from analytics.layers.comparing import Difference, compare
+from analytics.layers.news import news
+from analytics.layers.rebuilding import Source, rebuilt
+from analytics.layers.writing import (
     DeltaConcurrentModificationException,
     Writing,
     configured,
@@ -26,8 +28,6 @@ from analytics.layers import (
     stats_of,
     writing,
 )
-from analytics.news import news
-from analytics.rebuilding import Source, rebuilt
 from analytics.tables import path_of, read
 from shared.errors import OperatorError
 from shared.settings import Settings

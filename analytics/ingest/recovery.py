@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics import storage
-from analytics.bronze import FEED
 from analytics.commits import INGEST, Commit, Offsets, commit_of, versions
+from analytics.ingest.bronze import FEED
 from analytics.paths import checkpoint_of, checkpoints_of
 from analytics.tables import path_of, read
 from analytics.topics import Topics, look

@@ -3,9 +3,9 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.silver import HEADERS, REQUIRED, read_today
+from analytics.ingest.silver import HEADERS, REQUIRED, read_today
+from analytics.ingest.writers import Writers
 from analytics.tables import QUARANTINE
-from analytics.writers import Writers
 from shared.codec import MAGIC, PREFIX
 
 

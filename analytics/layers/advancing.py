@@ -10,8 +10,8 @@ from analytics.cut import Cut
 from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
 from analytics.gold.pruning import spans, within
-from analytics.layers import Writing, many_rows, state_of, stats_of, writing
-from analytics.news import News
+from analytics.layers.news import News
+from analytics.layers.writing import Writing, many_rows, state_of, stats_of, writing
 from analytics.tables import read
 from shared.settings import Settings
 

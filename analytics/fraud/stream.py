@@ -18,17 +18,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics.bronze import bronze_rows
 from analytics.fraud.alerts import alerts, as_published
 from analytics.fraud.facts import EVENTS, FACT, SUBJECT, facts
 from analytics.fraud.outbox import Outbox
 from analytics.fraud.rules import Rules, load_rules
 from analytics.fraud.windows import growth
+from analytics.ingest.bronze import bronze_rows
+from analytics.ingest.silver import sound
+from analytics.ingest.writers import Writers
 from analytics.kafka import source_options
 from analytics.paths import checkpoints_of
-from analytics.silver import sound
 from analytics.tables import column_of
-from analytics.writers import Writers
 from shared.codec import MAGIC, PREFIX
 from shared.crashpoints import arm
 from shared.errors import OperatorError

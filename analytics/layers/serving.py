@@ -11,8 +11,8 @@ from pyspark.sql import functions as sf
 from analytics.cut import Cut
 from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Table, Tally
-from analytics.layers import state_of, writing
-from analytics.news import News
+from analytics.layers.news import News
+from analytics.layers.writing import state_of, writing
 from analytics.tables import read
 from shared.settings import Settings
 

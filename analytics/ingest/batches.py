@@ -7,16 +7,17 @@ from functools import reduce
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import commits, recovery
-from analytics.bronze import bronze_rows
+from analytics import commits
 from analytics.care import tidy
 from analytics.commits import Commit
-from analytics.duplicates import before, contradictions, told_apart
-from analytics.glance import Glance, glances, met
-from analytics.quarantine import unsound
-from analytics.silver import silver_columns, sound
+from analytics.ingest import recovery
+from analytics.ingest.bronze import bronze_rows
+from analytics.ingest.duplicates import before, contradictions, told_apart
+from analytics.ingest.glance import Glance, glances, met
+from analytics.ingest.quarantine import unsound
+from analytics.ingest.silver import silver_columns, sound
+from analytics.ingest.writers import Writers, known, learned
 from analytics.tables import QUARANTINE, TOPICS, path_of, read
-from analytics.writers import Writers, known, learned
 from shared.crashpoints import crashpoint
 from shared.settings import Settings
 

@@ -5,9 +5,9 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from analytics.delays import delays
-from analytics.freshness import Freshness, furthest_behind
-from analytics.sections import NEEDED, Lake, fraud, freshness, funnel, main_currency, products, sales, tiles
+from analytics.reading.delays import delays
+from analytics.reading.freshness import Freshness, furthest_behind
+from analytics.report.sections import NEEDED, Lake, fraud, freshness, funnel, main_currency, products, sales, tiles
 from shared.errors import OperatorError
 from shared.settings import Settings
 
@@ -20,7 +20,7 @@ def page(settings: Settings, fresh: Freshness, now: datetime) -> str:
     sections = [sales(lake, currency), funnel(lake), products(lake, currency), fraud(lake)]
     sections.append(freshness(fresh, delays(settings)))
     about = f"Written {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by till lake report. {_behind(fresh)} Times are UTC."
-    return Template(files("analytics").joinpath("report.html").read_text(encoding="utf-8")).substitute(
+    return Template(files("analytics.report").joinpath("page.html").read_text(encoding="utf-8")).substitute(
         about=escape(about), tiles=tiles(lake, currency), sections="\n".join(sections)
     )
 

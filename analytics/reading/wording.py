@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import duckdb
 
-from analytics.queries import WrongQuery
+from analytics.reading.queries import WrongQuery
 from shared.errors import OperatorError
 
 COLUMN = re.compile(r'column (?:named )?"([^"]+)" (?:not found|does not exist)|does not have a column named "([^"]+)"')

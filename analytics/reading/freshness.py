@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from analytics.commits import Offsets, Version, versions
 from analytics.paths import path_of
-from analytics.reading import found_tables
-from analytics.travel import SPARED
+from analytics.reading.asking import found_tables
+from analytics.reading.travel import SPARED
 from shared.kafka import client_options
 from shared.settings import Settings
 

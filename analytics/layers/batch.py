@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
-from analytics.advancing import fill
 from analytics.cut import Cut, present
 from analytics.gold import GOLD
 from analytics.gold.definition import Table
-from analytics.layers import own_session
-from analytics.rebuilding import rebuilt
+from analytics.layers.advancing import fill
+from analytics.layers.rebuilding import rebuilt
+from analytics.layers.writing import own_session
 from shared.errors import OperatorError
 from shared.settings import Settings
 

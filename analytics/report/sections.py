@@ -7,11 +7,11 @@ from html import escape
 from textwrap import fill
 from typing import Any
 
-from analytics import plots
-from analytics.delays import Delay
-from analytics.freshness import Freshness
-from analytics.plots import Bar
-from analytics.reading import ask
+from analytics.reading.asking import ask
+from analytics.reading.delays import Delay
+from analytics.reading.freshness import Freshness
+from analytics.report import plots
+from analytics.report.plots import Bar
 from shared.settings import Settings
 
 NEEDED = tuple(f"gold.{name}" for name in ("sales_per_minute", "product_sales", "funnel", "abandoned_carts", "orders"))

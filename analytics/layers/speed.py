@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from analytics.advancing import Done, advance
 from analytics.cut import present
 from analytics.gold import GOLD
 from analytics.gold.definition import Table
-from analytics.layers import DeltaConcurrentModificationException, own_session
-from analytics.news import news
-from analytics.serving import keep_fresh
+from analytics.layers.advancing import Done, advance
+from analytics.layers.news import news
+from analytics.layers.serving import keep_fresh
+from analytics.layers.writing import DeltaConcurrentModificationException, own_session
 from shared.settings import Settings
 
 Progress = Callable[[str], None]

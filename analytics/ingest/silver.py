@@ -11,9 +11,9 @@ from operator import and_, or_
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from analytics.avro import END, END_FIELD, is_whole, struct_of, today, with_end
+from analytics.ingest.avro import END, END_FIELD, is_whole, struct_of, today, with_end
+from analytics.ingest.writers import Writers
 from analytics.tables import EVENT, MESSAGE, TOPICS, column_of, living
-from analytics.writers import Writers
 from shared.codec import MAGIC, PREFIX
 from shared.schemas import EventSchema
 from shared.upcasters import chain

@@ -1,0 +1,1 @@
+"""Kafka to bronze, silver and quarantine: one streaming query, each message exactly once."""

@@ -1,0 +1,1 @@
+"""The lake for those who read it: SQL, time travel and freshness, without Spark."""
