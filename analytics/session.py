@@ -28,6 +28,8 @@ DELTA = {
     # What is compacted once is large enough to be left alone: a table's compactions cost what is new, not what it has.
     "spark.databricks.delta.optimize.minFileSize": "67108864",
     "spark.databricks.delta.optimize.maxFileSize": "134217728",
+    # Vacuum lists the files of a table in this many tasks. 10,000, the default, take minutes on two cores.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     # Readers without Spark (delta-rs, DuckDB) know neither.
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
     "spark.databricks.delta.properties.defaults.checkpointPolicy": "classic",

@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from analytics import storage
+from analytics.commits import versions
 from analytics.ingest.avro import struct_of
 from analytics.paths import path_of as path_of
+from analytics.served import Served, laid_over
 from shared.schemas import EventSchema, Schemas, load_schemas
 from shared.settings import Settings
 
-LAYERS = ("bronze", "silver", "gold")
+LAYERS = ("bronze", "silver", "gold", "batch", "speed")
 TOPICS = {
     "cart.events": "cart_events",
     "order.events": "order_events",
@@ -85,6 +87,23 @@ def register(spark: SparkSession, settings: Settings) -> None:
             if storage.names(spark, f"{settings.lake}/{layer}/{name}/_delta_log"):
                 spark.sql(f"DROP TABLE IF EXISTS {layer}.{name}")
                 spark.sql(f"CREATE TABLE {layer}.{name} USING delta LOCATION '{settings.lake}/{layer}/{name}'")
+    _register_served(spark, settings)
+
+
+def _register_served(spark: SparkSession, settings: Settings) -> None:
+    """As of now: a view names the versions that belong together."""
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS serving LOCATION '{settings.lake}/serving'")
+    for name in storage.names(spark, f"{settings.lake}/batch"):
+        both = f"SELECT * FROM batch.{name}"
+        if speed := next((v for v in versions(settings, f"speed.{name}") if "base" in v.said), None):
+            batch = f"batch.{name} VERSION AS OF {laid_over(settings, name, speed.said['base'])}"
+            columns = spark.table(f"batch.{name}").columns
+            both = Served.told(speed.said["served"]).sql(batch, f"speed.{name}", columns, backticks)
+        spark.sql(f"CREATE OR REPLACE VIEW serving.{name} AS {both}")
+
+
+def backticks(name: str) -> str:
+    return f"`{name}`"
 
 
 def tables(spark: SparkSession, schemas: Schemas) -> Iterator[Table]:

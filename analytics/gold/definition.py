@@ -94,16 +94,21 @@ class Tally:
     facts: Callable[[Silver], DataFrame]
     """Rows of `key` and `figures`, to be added up."""
     scope: Scope
-    derived: Callable[[Callable[[str], Column]], Mapping[str, Column]] = lambda _figure: {}
-    """Columns that follow from the figures of a row, like rates."""
+    derived: tuple[tuple[str, str], ...] = ()
+    """Columns that follow from the figures of a row, like rates: in SQL, with figures in braces."""
     version: int = 1
 
     def compute(self, silver: Silver) -> DataFrame:
         return self.added_up(self.facts(silver))
 
     def added_up(self, facts: DataFrame) -> DataFrame:
-        derived = (column.alias(name) for name, column in self.derived(sf.col).items())
+        derived = (column.alias(name) for name, column in self.follows(lambda figure: f"`{figure}`").items())
         return self._sums(facts).select("*", *derived)
+
+    def follows(self, figure: Callable[[str], str]) -> dict[str, Column]:
+        """The derived columns, of figures that are called so."""
+        named = {name: figure(name) for name in self.figures}
+        return {column: sf.expr(sql.format_map(named)) for column, sql in self.derived}
 
     def difference(self, before: Silver, after: Silver) -> DataFrame:
         """What is to be added to the table that had seen the one, so that it has seen the other."""

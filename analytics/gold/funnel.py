@@ -1,8 +1,6 @@
 """From cart to confirmed order: how many of the carts opened in an hour have come how far by now."""
 
-from collections.abc import Callable
-
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from analytics.gold.booking import booked
@@ -36,16 +34,8 @@ def _row(entries: DataFrame) -> DataFrame:
     return entries.select(sf.date_trunc("hour", "at").alias("hour"), *FIGURES)
 
 
-def _rates(figure: Callable[[str], Column]) -> dict[str, Column]:
-    def rate(part: str, whole: str) -> Column:
-        return sf.round(sf.try_divide(figure(part), figure(whole)), 4)
-
-    return {
-        "rate_with_items": rate("with_items", "opened"),
-        "rate_checked_out": rate("checked_out", "opened"),
-        "rate_confirmed": rate("confirmed", "checked_out"),
-        "conversion": rate("confirmed", "opened"),
-    }
+def _rate(part: str, whole: str) -> str:
+    return f"round({{{part}}} / nullif({{{whole}}}, 0), 4)"
 
 
 FUNNEL = Tally(
@@ -56,5 +46,10 @@ FUNNEL = Tally(
     figures=FIGURES,
     facts=funnel,
     scope=SHOPPING,
-    derived=_rates,
+    derived=(
+        ("rate_with_items", _rate("with_items", "opened")),
+        ("rate_checked_out", _rate("checked_out", "opened")),
+        ("rate_confirmed", _rate("confirmed", "checked_out")),
+        ("conversion", _rate("confirmed", "opened")),
+    ),
 )

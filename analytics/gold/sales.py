@@ -47,5 +47,5 @@ SALES = Tally(
     figures=FIGURES,
     facts=sales,
     scope=SHOPPING,
-    derived=lambda figure: {"net_revenue": figure("revenue") - figure("cancelled_revenue")},
+    derived=(("net_revenue", "{revenue} - {cancelled_revenue}"),),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import inheritable_thread_target
@@ -22,6 +23,17 @@ from shared.crashpoints import crashpoint
 from shared.settings import Settings
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A batch, and what is to become of it."""
+
+    rows: DataFrame
+    found: Mapping[str, Glance]
+    writers: Writers
+    new: Mapping[str, DataFrame]
+    """By topic, what is to be added to its table."""
+
+
 class Batches:
     def __init__(self, spark: SparkSession, settings: Settings, generation: str, topics: Mapping[str, str]) -> None:
         self._spark = spark
@@ -39,10 +51,12 @@ class Batches:
         try:
             # Nothing of the batch is written: it is taken again.
             crashpoint("batch planned, nothing written")
-            self._append(rows, "bronze.events", commit)
+            with ThreadPoolExecutor(1) as pool:
+                seen = pool.submit(inheritable_thread_target(self._spark)(self._look), rows)
+                self._append(rows, "bronze.events", commit)
             # Bronze has it: taken again, Delta knows the batch by its number and ignores it there.
             crashpoint("bronze written, silver not")
-            self.silver(rows, commit)
+            self._write(seen.result(), commit)
             # All is written: taken again, every table ignores it.
             crashpoint("all written, checkpoint not")
         finally:
@@ -51,50 +65,54 @@ class Batches:
 
     def silver(self, rows: DataFrame, commit: Commit) -> None:
         """Of a batch that bronze has. One that was cut off in the middle may be given again."""
+        self._write(self._look(rows), commit)
+
+    def _look(self, rows: DataFrame) -> Seen:
+        """Writes nothing of the batch: bronze may be at it meanwhile. To plan what is decoded takes seconds."""
         found = glances(rows, self._settings)
         self._writers = writers = learned(self._spark, self._settings, self._writers, met(found))
+        new = {topic: self._new(rows, topic, found.get(topic), writers) for topic in TOPICS}
+        return Seen(rows, found, writers, new)
+
+    def _new(self, rows: DataFrame, topic: str, glance: Glance | None, writers: Writers) -> DataFrame:
+        """A topic's events that silver does not have."""
+        if glance is None:
+            return read(self._spark, self._settings, f"silver.{TOPICS[topic]}").limit(0)
+        new = sound(rows, topic, writers)
+        if glance.repeats:
+            new = self._apart(rows, topic, glance, writers).where("first IS NULL")
+        return new.select(*silver_columns(topic, writers))
+
+    def _write(self, seen: Seen, commit: Commit) -> None:
         # All tables get a commit of each batch, and the last of them when the others have theirs: what is in a batch
         # of that one is in all of them. Gold goes by that.
         *others, last = TOPICS
         write = inheritable_thread_target(self._spark)(self._silver)
         with ThreadPoolExecutor(len(others)) as pool:
-            left = [*pool.map(lambda topic: write(rows, topic, found.get(topic), writers, commit), others)]
-        left.append(self._silver(rows, last, found.get(last), writers, commit))
+            left = [*pool.map(lambda topic: write(seen, topic, commit), others)]
+        left.append(self._silver(seen, last, commit))
         short = [topic for topic, is_short in zip(TOPICS, left, strict=True) if is_short]
         if short:
             # Silver has what it can take. What it cannot is found again, from the same rows.
             crashpoint("silver written, quarantine not")
-            self._quarantine(rows, short, found, writers, commit)
+            self._quarantine(seen, short, commit)
 
-    def _silver(self, rows: DataFrame, topic: str, glance: Glance | None, writers: Writers, commit: Commit) -> bool:
+    def _silver(self, seen: Seen, topic: str, commit: Commit) -> bool:
         """Whether some rows were left over."""
         table = f"silver.{TOPICS[topic]}"
-        if glance is None:
-            self._append(read(self._spark, self._settings, table).limit(0), table, commit)
-            return False
-        new = sound(rows, topic, writers)
-        if glance.repeats:
-            new = self._apart(rows, topic, glance, writers).where("first IS NULL")
-        self._append(new.select(*silver_columns(topic, writers)), table, commit)
-        return commits.rows_written(self._settings, table, commit) != glance.rows
+        self._append(seen.new[topic], table, commit)
+        return topic in seen.found and commits.rows_written(self._settings, table, commit) != seen.found[topic].rows
 
     def _apart(self, rows: DataFrame, topic: str, glance: Glance, writers: Writers) -> DataFrame:
         earlier = before(self._spark, self._settings, TOPICS[topic], glance.prefixes)
         return told_apart(sound(rows, topic, writers), earlier)
 
-    def _quarantine(
-        self,
-        rows: DataFrame,
-        topics: list[str],
-        found: Mapping[str, Glance],
-        writers: Writers,
-        commit: Commit,
-    ) -> None:
+    def _quarantine(self, seen: Seen, topics: list[str], commit: Commit) -> None:
         bronze = read(self._spark, self._settings, "bronze.events")
         frames = []
         for topic in topics:
-            later = self._apart(rows, topic, found[topic], writers).where("first IS NOT NULL")
-            frames += [unsound(rows, topic, writers), contradictions(later, bronze).select(*QUARANTINE)]
+            later = self._apart(seen.rows, topic, seen.found[topic], seen.writers).where("first IS NOT NULL")
+            frames += [unsound(seen.rows, topic, seen.writers), contradictions(later, bronze).select(*QUARANTINE)]
         aside = reduce(DataFrame.union, frames).persist()
         try:
             if not aside.isEmpty():

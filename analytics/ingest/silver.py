@@ -49,7 +49,7 @@ def sound(bronze: DataFrame, topic: str, writers: Writers) -> DataFrame:
 
 def read_today(bronze: DataFrame, topic: str, writers: Writers) -> DataFrame:
     """All of a topic's messages with the columns of silver, and whether each `is_sound`, or has bytes `left_over`."""
-    steps = _steps(topic, writers, bronze.sparkSession)
+    steps = _steps(topic, writers)
     return (
         bronze.where(sf.col("topic") == topic)
         .select("*", sf.map_from_entries("headers").alias("header"))
@@ -67,8 +67,11 @@ class _Steps:
 
 
 @lru_cache(maxsize=64)
-def _steps(topic: str, writers: Writers, spark: SparkSession) -> _Steps:
-    """Made once: they are hundreds of expressions, and each is a call into the JVM."""
+def _steps(topic: str, writers: Writers) -> _Steps:
+    """Made once: they are hundreds of expressions, and each is a call into the JVM. (A batch of a stream comes with a
+    session of its own: for the columns, any will do.)
+    """
+    spark = SparkSession.active()
     ours = {n: writer for n, writer in writers.readable.items() if writer.topic == topic}
     raw = {writer.record: sf.col(f"raw_{column_of(writer.type)}") for writer in ours.values()}
     # A filter above would be moved below the decoding, and all of it be done twice: this column is not to be moved.

@@ -3,6 +3,8 @@
 One query and not three: the tables' versions stay aligned with the batches, and nothing is read twice.
 """
 
+import time
+
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,6 +18,7 @@ from shared.errors import OperatorError
 from shared.settings import Settings
 
 POOL = "ingest"
+BATCH_SECONDS = 30.0
 
 
 def ingest_available(spark: SparkSession, settings: Settings) -> None:
@@ -34,6 +37,20 @@ def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
         return query.awaitTermination(seconds) is not False
     except StreamingQueryException as failed:
         raise _in_words(failed) from failed
+
+
+def stop(query: StreamingQuery, seconds: float = BATCH_SECONDS) -> None:
+    """After the batch at hand. One that takes too long is cut off, and taken again by the next run."""
+    deadline, batch = time.monotonic() + seconds, _batch(query)
+    while query.status["isTriggerActive"] and _batch(query) == batch and time.monotonic() < deadline:
+        time.sleep(0.05)
+    query.stop()
+
+
+def _batch(query: StreamingQuery) -> int:
+    """The last that was done."""
+    last = query.lastProgress
+    return int(last["batchId"]) if last else -1
 
 
 def _start(spark: SparkSession, settings: Settings, **trigger: str | bool) -> StreamingQuery:

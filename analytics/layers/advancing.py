@@ -10,8 +10,9 @@ from analytics.cut import Cut
 from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Scope, Silver, Table, Tally
 from analytics.gold.pruning import spans, within
+from analytics.interpreting import many_rows
 from analytics.layers.news import News
-from analytics.layers.writing import Writing, many_rows, state_of, stats_of, writing
+from analytics.layers.writing import Writing, state_of, stats_of, writing
 from analytics.tables import read
 from shared.settings import Settings
 
@@ -46,7 +47,7 @@ def advance(spark: SparkSession, settings: Settings, name: str, query: str, tabl
         return "waits for a replay"
     if state and state.cut.silver == news.cut.silver:
         return "up to date"
-    if state is None or news.share(state.cut) >= MOSTLY_NEW:
+    if state is None or news.forgotten(state.cut) or news.share(state.cut) >= MOSTLY_NEW:
         with many_rows(spark):
             fill(spark, settings, name, query, table, news.everything, news.cut)
         return "recomputed"

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -14,6 +16,9 @@ from analytics.keeping import Keeping
 from analytics.layers.writing import row_count, state_of
 from analytics.tables import path_of, read
 from shared.settings import Settings
+
+FORGOTTEN = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
+"""What Delta says of files that vacuum took, and of commits whose log was cleaned up."""
 
 
 class News:
@@ -30,6 +35,19 @@ class News:
 
     def count(self, since: Cut) -> int:
         return self._once(("count", _place(since)), lambda: _count(self.new(since)))
+
+    def forgotten(self, since: Cut) -> bool:
+        """Whether silver cannot tell any more what it has got since: old versions are kept for `lake_history_days`."""
+        return self._once(("forgotten", _place(since)), lambda: self._is_forgotten(since))
+
+    def _is_forgotten(self, since: Cut) -> bool:
+        try:
+            self.count(since)
+        except (PySparkException, Py4JJavaError) as error:
+            if not any(condition in str(error) for condition in FORGOTTEN):
+                raise
+            return True
+        return False
 
     def share(self, since: Cut) -> float:
         """New rows, of all."""
@@ -65,7 +83,7 @@ class News:
         first, last = since.silver[table] + 1, self.cut.silver[table]
         everything = self._silver()[table]
         if first > last:
-            return self._spark.createDataFrame([], everything.schema)
+            return everything.limit(0)
         changes = (
             self._spark.read.format("delta")
             .option("readChangeFeed", "true")

@@ -13,11 +13,9 @@ from analytics.gold.changes import changed
 from analytics.gold.definition import Gold, Table, Tally
 from analytics.layers.news import News
 from analytics.layers.writing import state_of, writing
-from analytics.tables import read
+from analytics.served import EMPTY, Served, laid_over
+from analytics.tables import backticks, read
 from shared.settings import Settings
-
-EMPTY = "_empty"
-"""A column of speed tables of units: true for one that has no rows any more, though batch has some of it."""
 
 
 def serving(spark: SparkSession, settings: Settings, table: Table) -> DataFrame | None:
@@ -25,28 +23,37 @@ def serving(spark: SparkSession, settings: Settings, table: Table) -> DataFrame 
     batch, speed = state_of(settings, f"batch.{table.name}"), state_of(settings, f"speed.{table.name}")
     if batch is None or speed is None:
         return read(spark, settings, f"batch.{table.name}", batch.version) if batch else None
-    then = read(spark, settings, f"batch.{table.name}", speed.said["base"])
+    then = read(spark, settings, f"batch.{table.name}", laid_over(settings, table.name, speed.said["base"]))
     since = read(spark, settings, f"speed.{table.name}", speed.version)
+    both = Served.told(speed.said["served"]).sql("{then}", "{since}", then.columns, backticks)
+    return spark.sql(both, then=then, since=since)
+
+
+def served(table: Table) -> Served:
     match table:
         case Tally():
-            return table.added_up(then.select(*table.key, *table.figures).unionByName(since))
+            return Served(key=table.key, figures=table.figures, derived=table.derived)
         case Gold():
-            untouched = then.join(since.select(*table.unit), list(table.unit), "left_anti").select(*then.columns)
-            return untouched.unionByName(since.where(~sf.col(EMPTY)).drop(EMPTY))
+            return Served(unit=table.unit)
 
 
-def keep_fresh(spark: SparkSession, settings: Settings, table: Table, news: News) -> None:
-    """Bring the speed table up to date, or begin it anew for a new batch. Without any batch there is nothing to do."""
+def keep_fresh(spark: SparkSession, settings: Settings, table: Table, news: News) -> bool:
+    """Bring the speed table up to date, or begin it anew for a new batch. Without any batch there is nothing to do.
+
+    Not, where silver cannot tell any more what is new since the batch: what is served stays as it is until the next.
+    """
     name = f"speed.{table.name}"
     batch, speed = state_of(settings, f"batch.{table.name}"), state_of(settings, name)
     if batch is None or batch.logic != table.version:
-        return
+        return True
     anew = speed is None or speed.said["base"] != batch.said_at
     since = batch.cut if speed is None or anew else speed.cut
     if not anew and since.silver == news.cut.silver:
-        return
+        return True
+    if news.forgotten(since):
+        return False
     rows, gone = _changes(spark, settings, name, table, news, since, anew)
-    commit = writing(spark, settings, name, "speed", table, news.cut, base=batch.said_at)
+    commit = writing(spark, settings, name, "speed", table, news.cut, base=batch.said_at, served=served(table).said())
     if anew:
         commit.overwrite(rows, table.key)
     elif isinstance(table, Tally):
@@ -56,6 +63,7 @@ def keep_fresh(spark: SparkSession, settings: Settings, table: Table, news: News
     now = state_of(settings, name)
     if now is None or now.cut != news.cut:
         commit.nothing()
+    return True
 
 
 def _changes(

@@ -22,6 +22,8 @@ from shared.settings import Settings
 
 Progress = Callable[[str], None]
 POOL = "gold"
+REST = 2
+"""For every second of a pass. It takes the cores from the ingest, and silver's readers should not wait for gold's."""
 
 
 def bring_up_to_date(
@@ -42,8 +44,10 @@ def bring_up_to_date(
                 break
             started = time.monotonic()
             done[table.name] = advance(session, settings, f"gold.{table.name}", "gold", table, found)
-            keep_fresh(session, settings, table, found)
+            served = keep_fresh(session, settings, table, found)
             progress(f"gold.{table.name}: {done[table.name]} ({time.monotonic() - started:.1f} s)")
+            if not served:
+                progress(f"speed.{table.name}: waits for the next till lake batch")
     return done
 
 
@@ -84,7 +88,8 @@ class GoldStream:
             while not self._stop.is_set():
                 began = time.monotonic()
                 self._pass()
-                self._stop.wait(max(0.0, self.every - (time.monotonic() - began)))
+                took = time.monotonic() - began
+                self._stop.wait(max(self.every - took, REST * took))
         except BaseException as failure:
             self.failure = failure
 
@@ -103,5 +108,5 @@ def start_gold(
     progress: Progress = lambda _line: None,
     tables: Sequence[Table] = GOLD,
 ) -> GoldStream:
-    """Keep going: a pass begins when the last is done, and that many seconds after it began."""
+    """Keep going: a pass begins when the last is done and has been rested from, that many seconds after it at least."""
     return GoldStream(spark, settings, every, progress, tables).start()

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from analytics.commits import versions
 from analytics.cut import Cut, told
 from analytics.gold.definition import Gold, Table, Tally
+from analytics.interpreting import interpret
 from analytics.tables import path_of, read
 from shared.settings import Settings
 
@@ -24,12 +25,6 @@ CONFIGURED = {
     "txnAppId": "spark.databricks.delta.write.txnAppId",
     "txnVersion": "spark.databricks.delta.write.txnVersion",
 }
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""A pass has few rows, and a plan that is never the same again: to compile it takes far longer than to interpret it."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +102,18 @@ class Writing:
             )
 
     def add(self, difference: DataFrame, tally: Tally, derived: bool = True) -> None:
-        def sum_(figure: str) -> Column:
-            return sf.col(f"t.`{figure}`") + sf.col(f"s.`{figure}`")
+        def sum_(figure: str) -> str:
+            return f"(t.`{figure}` + s.`{figure}`)"
 
-        def new(name: str) -> Column:
-            return sf.col(f"s.`{name}`")
+        def new(name: str) -> str:
+            return f"s.`{name}`"
 
-        of = tally.derived if derived else (lambda _figure: {})
-        none_left = reduce(and_, (sum_(figure) == 0 for figure in tally.figures))
-        changed = {figure: sum_(figure) for figure in tally.figures} | dict(of(sum_))
-        inserted = {name: new(name) for name in (*tally.key, *tally.figures)} | dict(of(new))
+        none_left = reduce(and_, (sf.expr(sum_(figure)) == 0 for figure in tally.figures))
+        changed = {figure: sf.expr(sum_(figure)) for figure in tally.figures}
+        inserted = {name: sf.expr(new(name)) for name in (*tally.key, *tally.figures)}
+        if derived:
+            changed |= tally.follows(sum_)
+            inserted |= tally.follows(new)
         with configured(self.spark, **self._options()):
             (
                 self._merge(difference, tally.key, sf.lit(True))
@@ -168,19 +165,6 @@ def own_session(spark: SparkSession, few_rows: bool = False) -> SparkSession:
     """On the same executors; but what is configured for a commit of gold is not seen by the ingest."""
     session = spark.newSession()
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # it is kept already
-    for name, value in INTERPRETED.items() if few_rows else ():
-        session.conf.set(name, value)
+    if few_rows:
+        interpret(session)
     return session
-
-
-@contextmanager
-def many_rows(session: SparkSession) -> Iterator[None]:
-    """For a while, in a session for few rows."""
-    before = {name: value for name in INTERPRETED if (value := session.conf.get(name)) is not None}
-    for name in INTERPRETED:
-        session.conf.unset(name)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            session.conf.set(name, value)

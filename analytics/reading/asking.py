@@ -13,11 +13,13 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from analytics.commits import versions as versions_of
 from analytics.paths import path_of
 from analytics.reading.delta_types import duckdb_type, quoted
 from analytics.reading.queries import WrongQuery, parsed
 from analytics.reading.travel import versions_at
 from analytics.reading.wording import no_such_table, worded
+from analytics.served import Served, laid_over
 from shared.errors import OperatorError
 from shared.settings import Settings
 
@@ -59,20 +61,59 @@ def ask(settings: Settings, sql: str, at: datetime | None = None, versions: Mapp
     connection.execute("SET TimeZone = 'UTC'")
     query = parsed(connection, sql)
     there = found_tables(settings)
-    wanted = _wanted(settings, query.tables, there)
-    versions = versions_at(settings, wanted, at) if at else versions or {}
-    snapshots = {name: _snapshot(settings, name, versions.get(name)) for name in wanted}
-    columns = {name: columns_of(snapshot) for name, snapshot in snapshots.items()}
-    words = partial(worded, there, columns)
+    there += [f"serving.{name.removeprefix('batch.')}" for name in there if name.startswith("batch.")]
+    wanted = {name: _stored(name, there) for name in _wanted(settings, query.tables, there)}
+    versions = versions_at(settings, wanted.values(), at) if at else versions or {}
+    relations = {name: _relation(connection, settings, it, versions.get(it)) for name, it in wanted.items()}
+    relations |= {
+        name: _served(connection, settings, name, relations[name])
+        for name, it in wanted.items()
+        if name.startswith("serving.") and it.startswith("speed.")
+    }
+    words = partial(worded, there, {name: relation.columns for name, relation in relations.items()})
     with words():
-        for name, snapshot in snapshots.items():
-            _define(connection, name, snapshot, columns[name])
-        _lock(connection, snapshots.values())
+        for name, relation in relations.items():
+            _define(connection, name, relation)
+        _lock(connection, (snapshot for relation in relations.values() for snapshot in relation.snapshots))
         asked = connection.sql(sql)
         kinds = [str(kind) for kind in asked.types]
         connection.execute(_without_zones(sql, kinds, asked))
-    seen = {name: snapshot.version() for name, snapshot in snapshots.items()}
+    seen = {name: relation.version for name, relation in relations.items()}
     return Answer(asked.columns, kinds, seen, _rows(connection, words))
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """What a name in a query stands for."""
+
+    version: int
+    columns: Mapping[str, str]
+    sql: str
+    snapshots: tuple[DeltaTable, ...]
+
+
+def _relation(connection: duckdb.DuckDBPyConnection, settings: Settings, name: str, version: int | None) -> _Relation:
+    snapshot = _snapshot(settings, name, version)
+    columns = columns_of(snapshot)
+    return _Relation(snapshot.version(), columns, _select(connection, snapshot, columns), (snapshot,))
+
+
+def _served(connection: duckdb.DuckDBPyConnection, settings: Settings, name: str, speed: _Relation) -> _Relation:
+    """That of speed, laid over the batch that it belongs to."""
+    table = name.removeprefix("serving.")
+    newest_first = (v for v in versions_of(settings, f"speed.{table}") if v.number <= speed.version)
+    said = next(version.said for version in newest_first if "base" in version.said)
+    batch = _relation(connection, settings, f"batch.{table}", laid_over(settings, table, said["base"]))
+    sql = Served.told(said["served"]).sql(f"({batch.sql})", f"({speed.sql})", batch.columns, quoted)
+    return _Relation(speed.version, batch.columns, sql, (*batch.snapshots, *speed.snapshots))
+
+
+def _stored(name: str, there: list[str]) -> str:
+    """The table whose commits say how far that one is."""
+    layer, _, table = name.partition(".")
+    if layer != "serving":
+        return name
+    return f"speed.{table}" if f"speed.{table}" in there else f"batch.{table}"
 
 
 def _snapshot(settings: Settings, name: str, version: int | None) -> DeltaTable:
@@ -91,41 +132,38 @@ def columns_of(snapshot: DeltaTable) -> dict[str, str]:
 
 def _wanted(settings: Settings, asked: Iterable[str], there: list[str]) -> list[str]:
     """Those that the query names. One that names none, like SHOW TABLES, may want any."""
-    ours = [name for name in asked if name.partition(".")[0] in LAYERS]
-    for name in asked:
-        if name.startswith("serving."):
-            raise WrongQuery(
-                f"{name} is a view of Spark's, of batch and speed. What it shows, {_gold(name)} shows, too."
-            )
+    ours = [name for name in asked if name.partition(".")[0] in (*LAYERS, "serving")]
     for name in ours:
         if name not in there:
             if name in PROMISED or not there:
                 raise OperatorError(f"There is no {name} yet in {settings.lake}.", "It is made by: till lake run")
+            if name.startswith("serving.") and name.replace("serving.", "gold.") in there:
+                raise OperatorError(f"There is no {name} yet: no batch was computed.", "It is made by: till lake batch")
             raise WrongQuery(no_such_table(name, there))
     return ours or there
 
 
-def _gold(name: str) -> str:
-    return f"gold.{name.partition('.')[2]}"
-
-
-def _define(connection: duckdb.DuckDBPyConnection, name: str, snapshot: DeltaTable, columns: Mapping[str, str]) -> None:
-    """A view in which every column is there, whether all files have it, some, or (in an empty table) none."""
-    layer = name.partition(".")[0]
+def _define(connection: duckdb.DuckDBPyConnection, name: str, relation: _Relation) -> None:
+    layer, _, table = name.partition(".")
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(layer)}")
+    connection.execute(f"CREATE VIEW {quoted(layer)}.{quoted(table)} AS {relation.sql}")
+
+
+def _select(connection: duckdb.DuckDBPyConnection, snapshot: DeltaTable, columns: Mapping[str, str]) -> str:
+    """Every column is there, whether all files have it, some, or (in an empty table) none."""
     nothing = ", ".join(f"NULL::{kind} AS {quoted(column)}" for column, kind in columns.items())
     source = f"SELECT {nothing} WHERE false"
     files = snapshot.file_uris()
     if files and "://" in files[0]:
         # DuckDB would need an extension to fetch them; delta-rs has what it takes.
-        connection.register(f"files of {name}", snapshot.to_pyarrow_dataset())
-        source += f" UNION ALL BY NAME SELECT * FROM {quoted(f'files of {name}')}"
+        there = f"files of {snapshot.table_uri} {snapshot.version()}"
+        connection.register(there, snapshot.to_pyarrow_dataset())
+        source += f" UNION ALL BY NAME SELECT * FROM {quoted(there)}"
     elif files:
         folders = ", ".join(f"{quoted(c)}: {columns[c]}" for c in snapshot.metadata().partition_columns)
         partitions = f"hive_types = {{{folders}}}" if folders else "hive_partitioning = false"
         source += f" UNION ALL BY NAME SELECT * FROM read_parquet({files!r}, union_by_name = true, {partitions})"
-    view = ".".join(map(quoted, name.split(".", 1)))
-    connection.execute(f"CREATE VIEW {view} AS SELECT {', '.join(map(quoted, columns))} FROM ({source})")
+    return f"SELECT {', '.join(map(quoted, columns))} FROM ({source})"
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, snapshots: Iterable[DeltaTable]) -> None:

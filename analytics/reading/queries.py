@@ -27,9 +27,8 @@ class Query:
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
-    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
-    assert found
-    document = json.loads(found[0])
+    [(found,)] = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+    document = json.loads(found)
     if document["error"]:
         raise WrongQuery(_refusal(document, sql))
     if len(document["statements"]) != 1:

@@ -20,7 +20,7 @@ from shared.settings import Settings
 if TYPE_CHECKING:
     from analytics.reading.freshness import Behind, Freshness
 
-MB = 1_000_000
+KB, MB = 1_000, 1_000_000
 PAGE = """\
 # Ten questions to the lake
 
@@ -59,7 +59,7 @@ def tables(as_json: bool) -> None:
         (
             t.name,
             f"{t.rows:,}",
-            f"{t.bytes / MB:,.1f} MB",
+            _size(t.bytes),
             f"{t.files:,}",
             f"{t.version:,}",
             ago(t.committed),
@@ -160,6 +160,10 @@ def lake_line(settings: Settings) -> str:
     told = [f"{layer} {_behind(it) or 'not known'}" for layer, it in behind.items() if it or layer == "silver"]
     newest = max(table.committed for table in fresh.tables)
     return f"behind Kafka: {', '.join(told)}; last commit {ago(newest)}"
+
+
+def _size(bytes_: int) -> str:
+    return f"{bytes_ / MB:,.1f} MB" if bytes_ >= MB else f"{bytes_ / KB:,.0f} kB"
 
 
 def _behind(behind: "Behind | None") -> str:

@@ -36,7 +36,8 @@ def at_work(settings: Settings) -> Iterator["SparkSession"]:
         from infra.spark import open_spark
 
         try:
-            spark = open_spark(settings)
+            with _born_talking_to(log):
+                spark = open_spark(settings)
             try:
                 yield spark
             finally:
@@ -81,6 +82,21 @@ def _noise_in_a_log(home: Path) -> Iterator[Path]:
             sys.stderr.flush()
             err.file = ours
             os.dup2(terminal.fileno(), 2)
+
+
+@contextmanager
+def _born_talking_to(log: Path) -> Iterator[None]:
+    """A JVM keeps the standard output that it is started with, and Delta tells there what it deletes."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 def _reason(error: Exception) -> str:

@@ -105,12 +105,10 @@ class Work:
             raise failure
 
     def end(self) -> None:
+        from analytics.ingest.stream import stop
+
         self.alerts.stop()
-        deadline = monotonic() + BATCH_SECONDS
-        batch = _batch(self.ingest)
-        while self.ingest.status["isTriggerActive"] and _batch(self.ingest) == batch and monotonic() < deadline:
-            threading.Event().wait(0.05)
-        self.ingest.stop()
+        stop(self.ingest, BATCH_SECONDS)
         self.gold.stop()
 
     def pulse(self) -> Pulse | None:
@@ -199,10 +197,6 @@ def _progress(query: "StreamingQuery") -> dict[str, Any]:
     """Of the last batch, as Spark tells it; empty before the first."""
     last = query.lastProgress
     return dict(json.loads(last.json)) if last else {}
-
-
-def _batch(query: "StreamingQuery") -> int:
-    return int(_progress(query).get("batchId", -1))
 
 
 def _total(offsets: dict[str, dict[str, int]] | None) -> int:

@@ -57,6 +57,8 @@ def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as
       till rebuild orders --undo             the one before is back, with what has happened since
       till rebuild orders --at -1h           as it was an hour ago, in a table of its own
     """
+    import uvloop
+
     from infra.events import declared_services
     from services.replay.rebuild import NothingThere
     from services.replay.targets import NoSuchView, find
@@ -73,7 +75,7 @@ def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as
     with pacing(quiet=as_json) as pace:
         for target in found:
             try:
-                done.append(reading(_work(settings, target, source, moment, back, pace)))
+                done.append(reading(_work(settings, target, source, moment, back, pace), uvloop.run))
             except NothingThere as nothing:
                 raise BadInput(str(nothing)) from None
             except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """What cannot be answered because of how it was asked: one line that says why and what to do, and exit code 2."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import IO, Any, TypeVar
 
 import click
@@ -23,7 +23,9 @@ class BadInput(click.ClickException):
         err.print(Text("error: ", style="bold red").append(self.message, style="default"))
 
 
-def reading(work: Coroutine[Any, Any, Result]) -> Result:
+def reading(
+    work: Coroutine[Any, Any, Result], run: Callable[[Coroutine[Any, Any, Result]], Result] = asyncio.run
+) -> Result:
     """Of who only reads: a stack that is not there is the wrong place to ask, and nothing has changed."""
     import asyncpg
 
@@ -31,7 +33,7 @@ def reading(work: Coroutine[Any, Any, Result]) -> Result:
     from shared.database import AWAY
 
     try:
-        return asyncio.run(work)
+        return run(work)
     except OperatorError as error:
         raise BadInput(error.message, error.hint) from error
     except Undecodable as error:

@@ -34,8 +34,9 @@ SHOWN = 100
 def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_json: bool) -> None:
     """Ask the lake. QUERY is one SELECT (DuckDB's SQL), or - to read it from standard input.
 
-    Tables are bronze.events, silver.*, gold.*, and batch.*, speed.* where they are. Nothing can be written. With --at,
-    all tables of the query are shown as of one moment: what had been committed then, up to the same messages of Kafka.
+    Tables are bronze.events, silver.*, gold.*; where there was a till lake batch, also batch.*, speed.*, and serving.*,
+    which is both. Nothing can be written. With --at, all tables of the query are shown as of one moment: what had been
+    committed then, up to the same messages of Kafka.
 
     \b
     Examples:

@@ -42,10 +42,13 @@ def verify(context: click.Context, since: datetime | None, patience: float, as_j
       till verify                  all of history
       till verify --since -1h      the last hour
     """
+    import uvloop
+
     from infra.events import declared_services
     from infra.lake_reader import open_lake
-    from services.replay.verify import Ask, verify
+    from services.replay.verify import Ask, seldom_collect, verify
 
+    seldom_collect()
     ask = Ask(Settings.load(), declared_services, since, patience, lake=open_lake)
     looked: dict[str, int] = {}
     with pacing(quiet=as_json) as pace:
@@ -54,7 +57,7 @@ def verify(context: click.Context, since: datetime | None, patience: float, as_j
             looked[check] = looked.get(check, 0) + more
             pace.note(check, "looking", looked[check])
 
-        findings = reading(verify(ask, report))
+        findings = reading(verify(ask, report), uvloop.run)
     if as_json:
         print_json({"ok": not any(it.total for it in findings), "checks": [asdict(it) for it in findings]})
     else:

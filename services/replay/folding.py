@@ -1,9 +1,10 @@
-"""Rows of a view, folded stream by stream from a store: each row is made once, and only one stream is in memory."""
+"""Rows of views, folded stream by stream from a store: each row is made once, and only one stream is in memory."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import asyncpg
 
@@ -13,6 +14,8 @@ from shared.consumer import TRANSIENT, Incoming
 from shared.database import Pool
 from shared.decider import Decider
 from shared.views import RowView
+
+Chunk = TypeVar("Chunk")
 
 CHUNK = 5_000
 SOME = 200
@@ -120,6 +123,13 @@ class Folded:
     """The last stream that is complete: what is left comes after it."""
     aside: list[SetAside] = field(default_factory=list)
 
+    def close(self, stream: str, rows: Rows) -> None:
+        """The stream is complete. None is before the first."""
+        if stream:
+            self.rows += rows.finish()
+            self.streams.append(stream)
+            self.cursor = stream
+
 
 def source_of(target: Target, stores: Stores) -> tuple[Store, Rows]:
     """The store that holds what the view is made of, and how its streams become rows."""
@@ -142,6 +152,17 @@ async def in_streams(pool: Pool, after: str = "") -> AsyncIterator[Sequence[asyn
         after, version = rows[-1]["stream_id"], rows[-1]["version"]
 
 
+async def fetched_ahead(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
+    """The server works on the next one while this one is looked at."""
+    following = asyncio.ensure_future(anext(chunks, None))
+    try:
+        while (chunk := await following) is not None:
+            following = asyncio.ensure_future(anext(chunks, None))
+            yield chunk
+    finally:
+        following.cancel()
+
+
 async def of_streams(
     pool: Pool, streams: Sequence[str], version: int | None = None
 ) -> AsyncIterator[Sequence[asyncpg.Record]]:
@@ -152,22 +173,25 @@ async def of_streams(
 
 async def folded(
     store: Store,
-    rows: Rows,
+    several: Sequence[Rows],
     chunks: AsyncIterator[Sequence[asyncpg.Record]],
     until: datetime | None = None,
-) -> AsyncIterator[Folded]:
-    """With `until`, as it was at that moment: a stream's past ends before its first event that was still to come."""
-    topic, feed = store.service.decider.topic, rows.feed
+) -> AsyncIterator[list[Folded]]:
+    """What each of `several` makes of them; every event is read once.
+
+    With `until`, as it was at that moment: a stream's past ends before its first event that was still to come.
+    """
+    topic = store.service.decider.topic
     known, decode, type_of = store.memory.decode_known, store.memory.decode, store.memory.type_of
     current, is_over = "", False
     async for chunk in chunks:
-        done = Folded(events=len(chunk))
+        done = [Folded(events=len(chunk)) for _ in several]
+        feeds = [(rows.feed, into.aside) for rows, into in zip(several, done, strict=True)]
         for stream_id, version, event_id, time, correlation_id, traceparent, value in chunk:
             if stream_id != current:
-                if current:
-                    done.rows += rows.finish()
-                    done.streams.append(current)
-                done.cursor, current, is_over = current, stream_id, False
+                for rows, into in zip(several, done, strict=True):
+                    into.close(current, rows)
+                current, is_over = stream_id, False
             is_over = is_over or (until is not None and time > until)
             if is_over:
                 continue
@@ -176,14 +200,26 @@ async def folded(
                     data = known(value)
                 except UnknownSchema:
                     data = await decode(value)
-                kind = type_of(value)
-                feed(
-                    Incoming(kind, stream_id, version, data, event_id, time, correlation_id, traceparent, topic, -1, -1)
-                )
             except TRANSIENT:
                 raise
             except Exception as error:  # as with the live view, where it is a dead letter
-                done.aside.append(SetAside(stream_id, version, f"{type(error).__name__}: {error}"))
+                for into in done:
+                    into.aside.append(_aside(stream_id, version, error))
+                continue
+            message = Incoming(
+                type_of(value), stream_id, version, data, event_id, time, correlation_id, traceparent, topic, -1, -1
+            )
+            for feed, aside in feeds:
+                try:
+                    feed(message)
+                except Exception as error:  # a dead letter too
+                    aside.append(_aside(stream_id, version, error))
         yield done
-    if current:
-        yield Folded(rows.finish(), 0, [current], current)
+    last = [Folded() for _ in several]
+    for rows, into in zip(several, last, strict=True):
+        into.close(current, rows)
+    yield last
+
+
+def _aside(stream_id: str, version: int, error: Exception) -> SetAside:
+    return SetAside(stream_id, version, f"{type(error).__name__}: {error}")

@@ -1,6 +1,7 @@
 """All checks, one after the other or, where there is much to read, in processes of their own: a core for each."""
 
 import asyncio
+import gc
 import importlib
 import multiprocessing
 import os
@@ -17,7 +18,7 @@ import uvloop
 
 from services.replay.checks.findings import Findings, World
 from services.replay.checks.lake import Lake
-from services.replay.targets import open_stores, targets
+from services.replay.targets import open_stores
 from services.replay.topics import kafka_of
 from shared.errors import OperatorError
 from shared.schemas import Schemas
@@ -40,7 +41,7 @@ class Job:
     check: str
     """The module."""
     of: str = ""
-    """The service or view, for a check that has one for each."""
+    """The service, for a check that has one for each."""
 
     def __str__(self) -> str:
         return f"{self.check} {self.of}".strip()
@@ -58,16 +59,16 @@ class Ask:
 
 def jobs(services: Sequence[Service]) -> list[Job]:
     """Those that read most come first."""
-    found = [Job("log", service.name) for service in services]
-    found += [Job("views", target.name) for target in targets(services)]
-    return [*found, Job("stock"), Job("money"), Job("flow"), Job("lake")]
+    found = [Job(check, service.name) for check in ("log", "folds") for service in services]
+    return [*found, Job("money"), Job("flow"), Job("lake")]
 
 
 async def verify(ask: Ask, report: Report = lambda _, __: None, processes: int | None = None) -> list[Findings]:
     wanted = jobs(ask.declared(ask.settings))
     if processes is None:
-        processes = (os.cpu_count() or 1) if await _count(ask) > MANY else 0
-    return await (_in_processes(ask, wanted, processes, report) if processes else _here(ask, wanted, report))
+        processes = (os.cpu_count() or 1) if await _count(ask) > MANY else 1
+    found = await (_in_processes(ask, wanted, processes, report) if processes > 1 else _here(ask, wanted, report))
+    return [findings for of_a_job in found for findings in of_a_job]
 
 
 async def _count(ask: Ask) -> int:
@@ -81,7 +82,7 @@ async def _count(ask: Ask) -> int:
         return found
 
 
-async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: None) -> Findings:
+async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: None) -> list[Findings]:
     began = time.monotonic()
     services = ask.declared(ask.settings)
     check: Any = importlib.import_module(f"services.replay.checks.{job.check}").check
@@ -89,15 +90,16 @@ async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: No
         async with open_stores(ask.settings, services, ask.schemas) as stores:
             lake = partial(ask.lake, ask.settings) if ask.lake else None
             world = World(ask.settings, services, stores, ask.since, ask.patience, tell, lake)
-            findings: Findings = await (check(world, job.of) if job.of else check(world))
-    findings.seconds = time.monotonic() - began
-    return findings
+            found: list[Findings] = await (check(world, job.of) if job.of else check(world))
+    for findings in found:
+        findings.seconds = time.monotonic() - began
+    return found
 
 
-async def _here(ask: Ask, wanted: Sequence[Job], report: Report) -> list[Findings]:
+async def _here(ask: Ask, wanted: Sequence[Job], report: Report) -> list[list[Findings]]:
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def run(job: Job) -> Findings:
+    async def run(job: Job) -> list[Findings]:
         async with turn:
             return await run_job(ask, job, partial(report, str(job)))
 
@@ -109,25 +111,55 @@ async def _here(ask: Ask, wanted: Sequence[Job], report: Report) -> list[Finding
     return [task.result() for task in running]
 
 
-async def _in_processes(ask: Ask, wanted: Sequence[Job], processes: int, report: Report) -> list[Findings]:
-    """As many as there are cores; each takes the next check when it is done with one."""
+async def _in_processes(ask: Ask, wanted: Sequence[Job], processes: int, report: Report) -> list[list[Findings]]:
+    """This one and others, as many as there are cores; each takes the next check when it is done with one."""
     spawn = multiprocessing.get_context("spawn")
     meters: Any = spawn.Array("q", len(wanted))
-    told = [0] * len(wanted)
-    with ProcessPoolExecutor(processes, spawn, _begin, (ask, meters)) as pool:
-        running = [asyncio.wrap_future(pool.submit(_run_there, n, job)) for n, job in enumerate(wanted)]
+    found: dict[int, list[Findings]] = {}
+    waiting = iter(enumerate(wanted))
+
+    async def work_here() -> None:
+        for n, job in waiting:
+            found[n] = await run_job(ask, job, partial(report, str(job)))
+
+    async def work_there(pool: ProcessPoolExecutor) -> None:
+        for n, job in waiting:
+            found[n] = await asyncio.get_running_loop().run_in_executor(pool, _run_there, n, job)
+
+    with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool:
+        watching = asyncio.create_task(_watch(meters, wanted, report))
         try:
-            left: set[asyncio.Future[Findings]] = set(running)
-            while left:
-                done, left = await asyncio.wait(left, timeout=LOOK_SECONDS)
-                for one in done:
-                    one.result()
-                for n, job in enumerate(wanted):
-                    report(str(job), meters[n] - told[n])
-                    told[n] = meters[n]
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(processes - 1):
+                    tasks.create_task(work_there(pool))
+                tasks.create_task(work_here())
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
         finally:
+            watching.cancel()
+            await watching
             pool.shutdown(wait=False, cancel_futures=True)
-    return [one.result() for one in running]
+    return [found[n] for n in range(len(wanted))]
+
+
+async def _watch(meters: Any, wanted: Sequence[Job], report: Report) -> None:
+    """Tell how far the others are, until it is cancelled; and then once more."""
+    told = [0] * len(wanted)
+    is_last = False
+    while not is_last:
+        try:
+            await asyncio.sleep(LOOK_SECONDS)
+        except asyncio.CancelledError:
+            is_last = True
+        for n, job in enumerate(wanted):
+            if more := meters[n] - told[n]:
+                report(str(job), more)
+                told[n] += more
+
+
+def seldom_collect() -> None:
+    """Messages by the ten thousand, none of them in a circle: to look for circles took a third of the time."""
+    gc.set_threshold(100_000, 20, 100)
 
 
 _asked: tuple[Ask, Any]
@@ -137,9 +169,10 @@ _asked: tuple[Ask, Any]
 def _begin(ask: Ask, meters: Any) -> None:
     global _asked  # noqa: PLW0603 - a process of a pool has no other place to keep what it was started with
     _asked = ask, meters
+    seldom_collect()
 
 
-def _run_there(number: int, job: Job) -> Findings:
+def _run_there(number: int, job: Job) -> list[Findings]:
     ask, meters = _asked
 
     def tell(more: int) -> None:

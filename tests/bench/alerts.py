@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from uuid_utils import uuid7
 
 from analytics.fraud.stream import AlertStream
-from analytics.ingest.stream import start_ingest
+from analytics.ingest.stream import start_ingest, stop
 from analytics.layers.speed import start_gold
 from infra.spark import open_spark
 from services.payment.events import AuthorizationRequested, PaymentDeclined
@@ -128,5 +128,5 @@ def _tables(spark: SparkSession, settings: Settings) -> Iterator[None]:
     try:
         yield
     finally:
-        ingest.stop()
+        stop(ingest)
         gold.stop()

@@ -1,29 +1,31 @@
 """The lake beside the barest Spark stream Kafka -> Delta in the same run: throughput, freshness, growth, memory.
 
-The full size takes most of an hour. A short one: python -m tests.bench.lake 20000 20
+The full size takes half an hour. A short one: python -m tests.bench.lake 20000 20
 """
 
 import asyncio
+import json
 import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import psutil
-from deltalake import DeltaTable
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.commits import versions
-from analytics.ingest.stream import ingest_available, start_ingest
-from analytics.layers.speed import start_gold
+from analytics.ingest.stream import ingest_available, start_ingest, stop
+from analytics.layers.speed import bring_up_to_date, start_gold
 from analytics.paths import path_of
 from analytics.tables import TOPICS
 from infra.cli.console import err
@@ -35,15 +37,15 @@ from tests.bench.lake_load import fill, selling
 from tests.roll import Press
 
 MB = 1_000_000
+REFERENCE_SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Size:
     small: int = 100_000
     large: int = 5_000_000
-    seconds: int = 300
-    """Of selling at a steady rate, after a minute to get warm."""
-    rates: tuple[int, ...] = (200, 2_000)
+    seconds: Mapping[int, int] = field(default_factory=lambda: {200: 120, 2_000: 300})
+    """By events a second, how long is sold at that rate, after a minute to get warm."""
 
 
 async def run(settings: Settings) -> list[Figure]:
@@ -53,10 +55,12 @@ async def run(settings: Settings) -> list[Figure]:
 def measure(settings: Settings, size: Size) -> list[Figure]:
     spark = open_spark(settings)
     try:
-        with _memory() as peak:
+        with _memory(spark) as peak:
             fill(Press(settings), size.small)
             throughput = list(_throughput(spark, settings))
-            freshness = [figure for rate in size.rates for figure in _freshness(spark, settings, rate, size.seconds)]
+            freshness = [
+                it for rate, seconds in size.seconds.items() for it in _freshness(spark, settings, rate, seconds)
+            ]
             growth = list(_growth(spark, settings, size))
         limit = Figure("memory of the driver at its highest (limit: 3 GB)", peak() / MB, 3_000, "MB", at_most=1)
         return [*throughput, *freshness, *growth, limit]
@@ -114,17 +118,18 @@ def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int)
     folder = mkdtemp(dir=settings.home)
     with selling(settings, rate):
         query = bare(spark, settings, folder, "latest", processingTime="0 seconds")
-        time.sleep(warm + seconds)
-        query.stop()
+        time.sleep(warm + min(seconds, REFERENCE_SECONDS))
+        stop(query)
     reference = _delays(f"{folder}/table", "timestamp", warm)
     lake = _new_lake(settings)
     ingest_available(spark, lake)
+    bring_up_to_date(spark, lake)
     with selling(settings, rate):
         ingest, gold = start_ingest(spark, lake), start_gold(spark, lake)
         began = time.time()
         time.sleep(warm + seconds)
         lag = _lag(ingest)
-        ingest.stop()
+        stop(ingest)
         gold.stop()
     tables = (path_of(lake, f"silver.{table}") for table in TOPICS.values())
     ours = [delay for table in tables for delay in _delays(table, "kafka_time", warm, began)]
@@ -137,10 +142,13 @@ def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int)
 
 def _delays(path: str, column: str, warm: float, began: float = 0) -> list[float]:
     """Of every event, how long after its time in Kafka the commit came that had it."""
-    table = DeltaTable(path)
-    changes: Any = table.load_cdf(starting_version=0, columns=[column, "_commit_timestamp"]).read_all()
-    pairs = zip(changes[column].to_pylist(), changes["_commit_timestamp"].to_pylist(), strict=True)
-    seen = [(kafka.timestamp(), commit.timestamp()) for kafka, commit in pairs]
+    seen: list[tuple[float, float]] = []
+    for log in sorted(Path(path).glob("_delta_log/*.json")):
+        actions = [json.loads(line) for line in log.read_text().splitlines()]
+        [committed] = [it["commitInfo"]["timestamp"] / 1000 for it in actions if "commitInfo" in it]
+        for added in (it["add"]["path"] for it in actions if "add" in it and it["add"]["dataChange"]):
+            times = pq.read_table(Path(path) / added, columns=[column])[column].cast(pa.timestamp("us")).cast("int64")
+            seen += [(time / 1_000_000, committed) for time in times.to_pylist()]
     start = max(began, min(commit for _, commit in seen)) + warm
     return [commit - kafka for kafka, commit in seen if kafka > start]
 
@@ -200,7 +208,7 @@ def main() -> None:
     events, seconds = map(int, sys.argv[1:])
     with throwaway() as environment:
         settings = asyncio.run(up(settings_of(environment), servers_only=True)).settings
-        show(measure(settings, Size(events, 3 * events, seconds)), as_json=False)
+        show(measure(settings, Size(events, 3 * events, {200: seconds, 2_000: seconds})), as_json=False)
 
 
 def _new_lake(settings: Settings) -> Settings:
@@ -208,9 +216,10 @@ def _new_lake(settings: Settings) -> Settings:
 
 
 @contextmanager
-def _memory() -> Iterator[Callable[[], int]]:
+def _memory(spark: SparkSession) -> Iterator[Callable[[], int]]:
     """The most that the JVM held, looked at every second."""
-    [jvm] = [child for child in psutil.Process().children(recursive=True) if "java" in child.name()]
+    gateway: Any = spark.sparkContext._jvm
+    jvm = psutil.Process(gateway.java.lang.ProcessHandle.current().pid())
     peak, over = 0, threading.Event()
 
     def watch() -> None:

@@ -1,11 +1,12 @@
 """Events for the benches of the lake: a topic filled at once, and a shop that sells at a steady rate."""
 
-import threading
+import multiprocessing
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from multiprocessing.synchronize import Event
 
 from shared.envelope import now
 from shared.settings import Settings
@@ -27,23 +28,24 @@ def fill(press: Press, events: int) -> int:
 
 @contextmanager
 def selling(settings: Settings, per_second: int) -> Iterator[None]:
-    """Until the block ends."""
-    over = threading.Event()
-    press = Press(settings)
-
-    def sell() -> None:
-        began, second = time.monotonic(), 0
-        while not over.is_set():
-            told = shopping(per_second // EVENTS_OF_A_CART, now(), seed=second, every=0)
-            for tenth in range(10):
-                press.send([replace(one, kafka_time=now()) for one in told[tenth::10]])
-                over.wait(max(0.0, began + second + (tenth + 1) / 10 - time.monotonic()))
-            second += 1
-
-    thread = threading.Thread(target=sell)
-    thread.start()
+    """Until the block ends. In a process of its own: a thread would take the interpreter from Spark's driver."""
+    spawn = multiprocessing.get_context("spawn")
+    over = spawn.Event()
+    seller = spawn.Process(target=_sell, args=(settings, per_second, over))
+    seller.start()
     try:
         yield
     finally:
         over.set()
-        thread.join()
+        seller.join()
+
+
+def _sell(settings: Settings, per_second: int, over: Event) -> None:
+    press = Press(settings)
+    began, second = time.monotonic(), 0
+    while not over.is_set():
+        told = shopping(per_second // EVENTS_OF_A_CART, now(), seed=second, every=0)
+        for tenth in range(10):
+            press.send([replace(one, kafka_time=now()) for one in told[tenth::10]])
+            over.wait(max(0.0, began + second + (tenth + 1) / 10 - time.monotonic()))
+        second += 1

@@ -1,6 +1,8 @@
-"""The long version of the lake's death: its driver killed at any moment, again and again, while the shop sells.
+"""The lake's driver killed at any moment, again and again, while the shop sells.
 
-python -m tests.faults.lake_kills 10
+test_lake_faults.py has it die twice like that, and at each named place. This is the long version:
+
+    python -m tests.faults.lake_kills 10
 """
 
 import asyncio
@@ -9,7 +11,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,32 +31,41 @@ DRIVER = [sys.executable, "-m", "tests.faults.lake_driver"]
 
 def main() -> None:
     deaths = int(sys.argv[1]) if sys.argv[1:] else 10
-    with throwaway() as environment:
-        asyncio.run(up(settings_of(environment), servers_only=True))
-        environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "PYTHONPATH": str(Path.cwd())}
-        settings = settings_of(environment)
-        with selling(settings, PER_SECOND):
-            for n in range(deaths):
-                with driver(environment) as process:
-                    _die(settings, process)
-                out.print(f"Death {n + 1} of {deaths}, with batch {_batch(settings)} in bronze.")
-        with driver(environment) as process:
-            assert process.wait(1800) == 0, "the last one was to finish"
-        found = faults(settings)
+    found = killed(deaths, out.print)
     for fault in found[:20]:
         out.print(fault)
     out.print(f"{deaths} deaths: {len(found)} events lost or there twice.")
     raise SystemExit(1 if found else 0)
 
 
-def _die(settings: Settings, process: subprocess.Popen[bytes]) -> None:
-    """Somewhere within a batch that follows one of its own."""
+def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> list[str]:
+    """What is lost or there twice after so many deaths."""
+    with throwaway() as environment:
+        asyncio.run(up(settings_of(environment), servers_only=True))
+        environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "PYTHONPATH": str(Path.cwd())}
+        settings = settings_of(environment)
+        with selling(settings, PER_SECOND):
+            dead = 0
+            while dead < deaths:
+                with driver(environment) as process:
+                    dead += _dies(settings, process)
+                tell(f"Deaths: {dead} of {deaths}, with batch {_batch(settings)} in bronze.")
+        with driver(environment) as process:
+            assert process.wait(600) == 0, "the last one was to finish"
+        return faults(settings)
+
+
+def _dies(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
+    """Somewhere within a batch that follows one of its own; not, if it was done before."""
     before = _batch(settings)
     eventually(lambda: _batch(settings) > before, "it has got somewhere", 600)
     try:
         process.wait(random.uniform(0, 6))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # Python and its JVM
+        return True
+    assert process.returncode == 0, "it has failed by itself"
+    return False
 
 
 @contextmanager

@@ -31,15 +31,19 @@ from infra.local.throwaway import settings_of, throwaway
 from shared.errors import OperatorError
 from shared.settings import Settings
 from tests.faults.lake_books import compared, faults, rows
+from tests.faults.lake_kills import killed
 from tests.integration.kit import Record, create_topics, delete_topics, read_topic, send
-from tests.roll import Press, Told, shopping
+from tests.roll import Press, Told, numbered, shopping
+from tests.till import TILL
+from tests.unit.lake.payments import failed
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 KILLED_AT = ["bronze written, silver not", "all written, checkpoint not"]
-"""A Spark of its own for each death takes its time: tests/faults/lake_kills.py has more of them."""
+"""A Spark of its own for each death takes its time: `python -m tests.faults.lake_kills 10` has more of them."""
 CUT_AT = ["batch planned, nothing written", "silver written, quarantine not"]
 ELSEWHERE = ["mended, still in quarantine"]
+OF_ALERTS = ["alerts found, not sent", "alerts sent, not committed"]
 BATCH = 150
 QUICK = "spark.driver.memory=1g spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m'"
 
@@ -75,10 +79,9 @@ def lake() -> Iterator[Lake]:
 
 
 def test_every_place_that_the_code_names_is_tested_here() -> None:
-    """Those of the alerts are in tests/integration/lake/test_alerts.py."""
-    sources = [path.read_text() for path in Path(analytics.__path__[0]).glob("*.py")]
+    sources = [path.read_text() for path in Path(analytics.__path__[0]).rglob("*.py")]
     named = {point for source in sources for point in re.findall(r'\bcrashpoint\("([^"]+)"\)', source)}
-    assert named == {*KILLED_AT, *CUT_AT, *ELSEWHERE}
+    assert named == {*KILLED_AT, *CUT_AT, *ELSEWHERE, *OF_ALERTS}
 
 
 def test_a_driver_that_dies_at_each_place_loses_nothing_and_repeats_nothing(
@@ -105,10 +108,29 @@ def cut_off(lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, po
 
 
 def run_driver(lake: Lake, crash_at: str) -> int:
+    return run(lake, crash_at, sys.executable, "-m", "tests.faults.lake_driver")
+
+
+def run(lake: Lake, crash_at: str, *command: str) -> int:
     environment = lake.environment | {"TILL_CRASH_AT": crash_at, "PYTHONPATH": os.getcwd()}
-    driver = [sys.executable, "-m", "tests.faults.lake_driver"]
-    with subprocess.Popen(driver, env=environment, cwd=lake.environment["TILL_HOME"]) as process:
-        return process.wait(600)
+    with subprocess.Popen(command, env=environment, cwd=lake.environment["TILL_HOME"]) as process:
+        return process.wait(300)
+
+
+def test_a_driver_that_is_killed_at_any_moment_while_the_shop_sells_loses_nothing_and_repeats_nothing() -> None:
+    assert killed(2) == []
+
+
+def test_alerts_of_a_stream_that_was_killed_are_all_sent_and_none_twice(lake: Lake) -> None:
+    """Killed before and behind the sending, with more to be judged each time: Python, and its JVM with it."""
+    for n, point in enumerate([*OF_ALERTS, ""]):
+        customer = f"suspicious-{n}"
+        lake.press.send(numbered(it for one in range(4) for it in failed(f"{customer}-{one}", customer, one)))
+        assert run(lake, point, str(TILL), "lake", "alerts", "--once") == (-signal.SIGKILL if point else 0), point
+    sent = read_topic(lake.settings, "fraud.alerts")
+    assert len({record.header("ce_id") for record in sent}) == len(sent), "one was sent twice"
+    windows = [sum(f"suspicious-{n}".encode() in (record.value or b"") for record in sent) for n in range(3)]
+    assert windows == [2, 2, 2], "four declined payments are an alert in each of the two windows that see them"
 
 
 def test_the_books_find_what_is_lost_and_what_is_there_twice() -> None:

@@ -84,7 +84,7 @@ async def _is_awaited(store: Store) -> bool:
     return awaited
 
 
-async def check(world: World) -> Findings:
+async def check(world: World) -> list[Findings]:
     findings = Findings(NAME, ABOUT, unit="consumers")
     async with open_ends(world) as kafka:
         ends = await kafka.end_offsets(kafka.assignment())
@@ -100,7 +100,7 @@ async def check(world: World) -> Findings:
         findings.add(Violation(what, position=place, look="till status"))
     for store in world.stores.values():
         await _dead_letters(world, store, findings)
-    return findings
+    return [findings]
 
 
 async def _outbox(world: World, store: Store, findings: Findings) -> None:

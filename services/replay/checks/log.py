@@ -6,8 +6,7 @@ memory. Bytes are compared as they are: nothing is decoded.
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -15,6 +14,7 @@ import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from services.replay.checks.findings import Findings, Violation, World
+from services.replay.folding import fetched_ahead
 from services.replay.targets import Store
 from services.replay.topics import at_moment, begins, between, ends
 from shared.envelope import EPOCH, Recorded, cloud_event_headers, millis
@@ -22,7 +22,7 @@ from shared.refill import open_reader
 
 NAME, ABOUT = "store = topic", "every event, byte for byte; versions 1..n in the order of offsets"
 CHUNK = 10_000
-STRAYS = 5_000
+STRAYS = 50_000
 LOOK_SECONDS = 0.2
 SEPARATOR = b"\x1f"
 BLANK = Recorded("", 0, "", "", EPOCH, "", "", "", "", b"")
@@ -51,7 +51,7 @@ HAVING max(version) <> count(*) OR min(version) <> 1 ORDER BY stream_id LIMIT 10
 
 
 class Stray(NamedTuple):
-    """A message that was not the next of its stream in the store."""
+    """A message that was not the next of its stream in the store, as far as that was read."""
 
     record: ConsumerRecord
     message: bytes
@@ -69,88 +69,111 @@ class Side:
         self.partitions = len(kafka.assignment())
         self.pending: dict[bytes, list[bytes]] = {}
         """By stream: what the store has, and the topic has not shown yet."""
-        self.early: dict[bytes, list[bytes]] = defaultdict(list)
-        """What the topic has shown, and the store has further on."""
-        self.strays: list[Stray] = []
-        self.held: set[bytes | None] = set()
-        """Streams with strays. What comes after them has to wait, or it would look as if it had come first."""
+        self.early: dict[bytes | None, list[Stray]] = {}
+        """By stream: what the topic has shown, and the store has further on, if it has it at all."""
+        self.ahead = 0
+        """How many these are."""
+        self.enough = STRAYS
+        """So many are looked up: they may never have been stored."""
+        self.at_odds: set[bytes | None] = set()
+        """Streams with both: what comes next in the topic is not what comes next in the store."""
         self.position = 0
         self.stored_ms = -1
         self.duplicates = 0
         self.outgoing = 0
         """Events that have not left the outbox."""
 
-    async def read_store(self, last: int) -> bool:
-        """The next chunk; whether there was one."""
-        since = self.world.since or EPOCH
-        rows = await self.store.pool.fetch(READ, self.store.service.source, self.position, last, since)
+    async def stored(self, last: int) -> AsyncIterator[Sequence[asyncpg.Record]]:
+        position, since = 0, self.world.since or EPOCH
+        while rows := await self.store.pool.fetch(READ, self.store.service.source, position, last, since):
+            position = rows[-1][2]
+            yield rows
+
+    def take_stored(self, rows: Sequence[asyncpg.Record]) -> None:
         pending, early = self.pending, self.early
         for stream, message, _ in rows:
-            if stream in early and message in early[stream]:
-                early[stream].remove(message)
-            elif stream in pending:
+            shown = early.get(stream)
+            if shown and shown[0].message == message and stream not in pending:
+                self._forget_first(stream, shown)
+                continue
+            if shown:
+                self.at_odds.add(stream)
+            if stream in pending:
                 pending[stream].append(message)
             else:
                 pending[stream] = [message]
-        if rows:
-            self.position = rows[-1][2]
-            self.stored_ms = int(rows[-1][1].partition(SEPARATOR)[0])
-            self.findings.looked_at += len(rows)
-            self.world.tell(len(rows))
-        return bool(rows)
+        self.position = rows[-1][2]
+        self.stored_ms = int(rows[-1][1].partition(SEPARATOR)[0])
+        self.findings.looked_at += len(rows)
+        self.world.tell(len(rows))
+
+    def _forget_first(self, stream: bytes, shown: list[Stray]) -> None:
+        self.ahead -= 1
+        if len(shown) == 1:
+            del self.early[stream]
+        else:
+            del shown[0]
 
     def take(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
-        pending, held, count = self.pending, self.held, self.partitions
+        pending, early, count = self.pending, self.early, self.partitions
         for record in records:
             message, key = message_of(record), record.key
             waiting = pending.get(key)
-            if waiting and waiting[0] == message and key not in held:
+            if waiting and waiting[0] == message and key not in early:
                 if len(waiting) == 1:
                     del pending[key]
                 else:
                     del waiting[0]
             else:
-                self.strays.append(Stray(record, message))
-                held.add(key)
+                self._keep(Stray(record, message))
+                if waiting:
+                    self.at_odds.add(key)
             if key is not None and crc32(key) % count != partition:
                 self._add(record, f"It is in partition {partition}; its key belongs into {crc32(key) % count}.")
 
-    async def settle_strays(self) -> None:
-        """Of each: twice in the topic, out of order, other than stored, or never stored."""
-        strays, self.strays = self.strays, []
-        self.held.clear()
-        rest = []
+    def _keep(self, stray: Stray) -> None:
+        self.ahead += 1
+        self.early.setdefault(stray.record.key, []).append(stray)
+
+    async def settle_odds(self) -> None:
+        """Now and then: neither side is kept for long where they differ."""
+        if self.ahead > self.enough:
+            await self.settle(list(self.early))
+            self.enough = 2 * self.ahead + STRAYS
+        elif self.at_odds:
+            await self.settle(self.at_odds)
+
+    async def settle(self, streams: Iterable[bytes | None]) -> None:
+        """Of each message: twice in the topic, out of order, other than stored, never stored, or still to come."""
+        strays = [stray for stream in streams for stray in self.early.pop(stream, ())]
+        self.ahead -= len(strays)
+        self.at_odds.clear()
+        known = await self._look_up(strays)
         for stray in strays:
-            record, message = stray
-            waiting = self.pending.get(record.key, [])
-            stored = message if message in waiting else _of_its_version(record, waiting)
-            if stored is None:
-                rest.append(stray)
-                continue
-            if stored != message:
-                self._add(record, f"It is not what is stored: {_differing(record.key, stored, record)}.")
-            elif waiting[0] != message:
-                self._add(record, f"It comes before version {_version(waiting[0])} of its stream.")
-            _drop(self.pending, record.key, stored)
-        known = await self._look_up(rest)
-        for stray in rest:
             place = _place(stray.record)
             self._judge(stray, known.get(place) if place else None)
 
     async def _look_up(self, strays: Sequence[Stray]) -> dict[tuple[bytes, int], asyncpg.Record]:
         places = [place for stray in strays if (place := _place(stray.record))]
         streams, versions = [stream.decode(errors="replace") for stream, _ in places], [v for _, v in places]
-        rows = await self.store.pool.fetch(LOOK_UP, self.store.service.source, streams, versions)
+        rows = await self.store.pool.fetch(LOOK_UP, self.store.service.source, streams, versions) if places else []
         return {(row[0], row[1]): row for row in rows}
 
     def _judge(self, stray: Stray, stored: asyncpg.Record | None) -> None:
         record, message = stray
-        if stored is None:
+        waiting = self.pending.get(record.key, [])
+        if record.key in self.early or (stored and stored[3] > self.position):
+            self._keep(stray)  # the store has it further on, or one that was shown before it
+        elif message in waiting:
+            if waiting[0] != message:
+                self._add(record, f"It comes before version {_version(waiting[0])} of its stream.")
+            _drop(self.pending, record.key, message)
+        elif stored is None:
             self._add(record, "It is in the topic, and was never stored.")
         elif stored[2] != message or record.key != stored[0]:
             self._add(record, f"It is not what is stored: {_differing(stored[0], stored[2], record)}.")
-        elif stored[3] > self.position:
-            self.early[record.key].append(message)
+            if stored[2] in self.pending.get(stored[0], ()):
+                _drop(self.pending, stored[0], stored[2])
         else:
             self.duplicates += 1  # a relay died: the same bytes twice are no harm
 
@@ -163,7 +186,7 @@ class Side:
 
     async def settle_pending(self, reached: Mapping[TopicPartition, int], patience: float) -> None:
         """What is stored and not in the topic is still in the outbox, or lost."""
-        await self.settle_strays()
+        await self.settle(list(self.early))
         pending, self.pending = self.pending, {}
         give_up = time.monotonic() + patience
         while pending:
@@ -227,11 +250,6 @@ def _version(message: bytes) -> int:
     return int(message.split(SEPARATOR, 8)[7])
 
 
-def _of_its_version(record: ConsumerRecord, messages: Sequence[bytes]) -> bytes | None:
-    place = _place(record)
-    return next((message for message in messages if place and _version(message) == place[1]), None)
-
-
 def _differing(stream: bytes, stored: bytes, record: ConsumerRecord) -> str:
     ours = stored.split(SEPARATOR, len(PARTS) - 1)
     headers = dict(record.headers)
@@ -250,7 +268,7 @@ def _drop(pending: dict[bytes, list[bytes]], stream: bytes, message: bytes) -> N
         del pending[stream]
 
 
-async def check(world: World, service: str) -> Findings:
+async def check(world: World, service: str) -> list[Findings]:
     store = world.stores[service]
     topic = store.service.decider.topic
     findings = Findings(f"{NAME}: {topic}", ABOUT)
@@ -269,7 +287,7 @@ async def check(world: World, service: str) -> Findings:
         findings.notes.append(f"{side.duplicates} messages of {topic} came twice, byte for byte the same.")
     if side.outgoing:
         findings.notes.append(f"{side.outgoing} events of {topic} are in the outbox still.")
-    return findings
+    return [findings]
 
 
 async def _read_in_step(
@@ -280,14 +298,18 @@ async def _read_in_step(
     left = {partition: -1 for partition, start in starts.items() if start < stops[partition]}
     for partition in starts:
         kafka.seek(partition, starts[partition])
-    has_more = True
+    chunks, has_more = fetched_ahead(side.stored(last)), True
     while has_more or left:
         behind = [partition for partition, ms in left.items() if ms < side.stored_ms or not has_more]
         if has_more and not behind:
-            has_more = await side.read_store(last)
-            if (
-                not left and len(side.pending) > CHUNK
-            ):  # the rest of the store is in no message before the ends that we set out to read
+            rows = await anext(chunks, None)
+            has_more = rows is not None
+            if rows is None:
+                side.position = last
+            else:
+                side.take_stored(rows)
+            # The rest of the store is in no message before the ends that we set out to read.
+            if not left and len(side.pending) > CHUNK:
                 await side.settle_pending(stops, patience=0)
             continue
         for partition, records in (await kafka.getmany(*behind, timeout_ms=500, max_records=CHUNK)).items():
@@ -297,5 +319,4 @@ async def _read_in_step(
         for partition in behind:
             if await kafka.position(partition) >= stops[partition]:
                 del left[partition]
-        if len(side.strays) >= STRAYS:
-            await side.settle_strays()
+        await side.settle_odds()

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import asyncpg
 import orjson
 
 from services.catalog.events import (
@@ -20,10 +19,9 @@ from services.catalog.events import (
 )
 from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.suspects import settle
-from services.replay.checks.views import changed_since
-from services.replay.folding import in_streams, of_streams
+from services.replay.folding import Folded, Rows, folded, of_streams
 from services.replay.targets import Store
-from shared.consumer import TRANSIENT
+from shared.consumer import Incoming
 
 NAME, ABOUT = "stock", "available + reserved + sold = supplied, for every product and order"
 UNDECIDED = {"placed", "reserved", "in_review"}
@@ -83,56 +81,54 @@ class Pieces:
             self.wrong.append((version, what))
 
 
+class Counting:
+    """Pieces, one product's stream after the other."""
+
+    def __init__(self) -> None:
+        self._pieces: Pieces | None = None
+
+    def feed(self, message: Incoming) -> None:
+        if self._pieces is None:
+            self._pieces = Pieces(message.stream_id.removeprefix("stock:"))
+        self._pieces.count(message.version, message.data)
+
+    def finish(self) -> list[tuple[str, Pieces]]:
+        pieces, self._pieces = self._pieces, None
+        return [(pieces.sku, pieces)] if pieces else []
+
+
 class Shelves:
     def __init__(self, world: World, stock: Store, orders: Store) -> None:
         self.world = world
-        self.stock = stock
+        self.store = stock
+        self.rows: Rows = Counting()
         self.orders = orders
         self.findings = Findings(NAME, ABOUT)
         self.suspects: set[Suspect] = set()
         self.sold: dict[str, int] = {}
         """By SKU."""
 
-    async def look(self) -> None:
-        since = self.world.since
-        chunks = (
-            of_streams(self.stock.pool, await changed_since(self.stock, since))
-            if since
-            else in_streams(self.stock.pool)
-        )
-        async for pieces in self._counted(chunks, is_first=True):
+    async def take(self, batch: Folded) -> None:
+        for sku, pieces in batch.rows:
             for version, what in pieces.wrong:
-                self._add(pieces.sku, f"version {version}", what)
-            self.suspects |= {(pieces.sku, order_id) async for order_id in self._at_odds(pieces)}
-            self.sold[pieces.sku] = sum(pieces.sold.values())
-        await self._look_the_other_way()
+                self._add(sku, f"version {version}", what)
+            self.suspects |= {(sku, order_id) async for order_id in self._at_odds(pieces)}
+            self.sold[sku] = sum(pieces.sold.values())
+        for stream, version, reason in batch.aside:
+            self._add(stream.removeprefix("stock:"), f"version {version}", f"It cannot be read: {reason}")
+        self.findings.looked_at += batch.events
 
-    async def _counted(
-        self, chunks: AsyncIterator[Sequence[asyncpg.Record]], is_first: bool = False
-    ) -> AsyncIterator[Pieces]:
-        current = Pieces("")
-        async for chunk in chunks:
-            for row in chunk:
-                sku = row["stream_id"].removeprefix("stock:")
-                if sku != current.sku:
-                    if current.sku:
-                        yield current
-                    current = Pieces(sku)
-                try:
-                    current.count(row["version"], await self.stock.memory.decode(row["value"]))
-                except TRANSIENT:
-                    raise
-                except Exception as error:  # whatever it is: nobody can count it
-                    current.wrong.append((row["version"], f"It cannot be read: {error}"))
-            if is_first:
-                self.findings.looked_at += len(chunk)
-                self.world.tell(len(chunk))
-        if current.sku:
-            yield current
+    async def finish(self) -> Findings:
+        await self._look_the_other_way()
+        await settle(self.world, self.suspects, self.judge, self.findings)
+        return self.findings
 
     async def _pieces(self, sku: str) -> Pieces:
-        counted = [it async for it in self._counted(of_streams(self.stock.pool, [f"stock:{sku}"]))]
-        return counted[0] if counted else Pieces(sku)
+        chunks = of_streams(self.store.pool, [f"stock:{sku}"])
+        counted: list[tuple[str, Pieces]] = [
+            row async for [batch] in folded(self.store, [Counting()], chunks) for row in batch.rows
+        ]
+        return counted[0][1] if counted else Pieces(sku)
 
     async def _at_odds(self, pieces: Pieces) -> AsyncIterator[str]:
         """Orders that hold pieces they should not, or other than they say."""
@@ -197,11 +193,7 @@ def _problem(pieces: Pieces, order_id: str, order: tuple[str, Mapping[str, int]]
     return ""
 
 
-async def check(world: World) -> Findings:
+def shelves(world: World) -> list[Shelves]:
+    """None where there is no stock, or nobody orders."""
     stock, orders = world.service("stock"), world.service("order")
-    if stock is None or orders is None:
-        return Findings(NAME, ABOUT, notes=["There is no stock here, or there are no orders."])
-    shelves = Shelves(world, world.stores[stock.name], world.stores[orders.name])
-    await shelves.look()
-    await settle(world, shelves.suspects, shelves.judge, shelves.findings)
-    return shelves.findings
+    return [Shelves(world, world.stores[stock.name], world.stores[orders.name])] if stock and orders else []

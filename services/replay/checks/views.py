@@ -1,13 +1,12 @@
 """I5: a view equals the fold of its events, at any cut: each row is what its stream comes to at the row's version."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any
 
 from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.suspects import settle
-from services.replay.folding import folded, in_streams, of_streams, source_of
-from services.replay.targets import Store, Target, targets
+from services.replay.folding import Folded, folded, of_streams, source_of
+from services.replay.targets import Target, targets
 
 NAME, ABOUT = "view = fold", "every row is what its events make it, and there is no other"
 SOME = 2_000
@@ -21,9 +20,11 @@ class Rows:
         self.target = target
         self.view = target.view
         self.pool = world.stores[target.service.name].pool
-        self.store, _ = source_of(target, world.stores)
+        self.store, self.rows = source_of(target, world.stores)
         self.prefix = self.store.service.decider.category + ":"
         self.findings = Findings(f"{NAME}: {target.name}", ABOUT)
+        self.suspects: list[str] = []
+        """Streams whose row is not what they come to now. Some of them have only moved on since."""
         self.required: dict[str, int] = {}
         """Of a suspect, the version that its row has to reach."""
 
@@ -33,20 +34,17 @@ class Rows:
         )
         return {row[self.view.key]: tuple(row) for row in rows}
 
-    async def suspects(self) -> list[str]:
-        """Streams whose row is not what they come to now. Some of them have only moved on since."""
-        found: list[str] = []
-        store, rows = source_of(self.target, self.world.stores)
-        since = self.world.since
-        chunks = of_streams(store.pool, await changed_since(store, since)) if since else in_streams(store.pool)
-        async for batch in folded(store, rows, chunks):
-            keys = [stream.removeprefix(self.prefix) for stream in batch.streams]
-            made = {key: self.view.values(row) for key, row in batch.rows}
-            shown = await self.shown([*keys, *(made.keys() - set(keys))])
-            found += [self.prefix + key for key in made.keys() | shown.keys() if made.get(key) != shown.get(key)]
-            self.findings.looked_at += batch.events
-            self.world.tell(batch.events)
-        return found
+    async def take(self, batch: Folded) -> None:
+        keys = [stream.removeprefix(self.prefix) for stream in batch.streams]
+        made = {key: self.view.values(row) for key, row in batch.rows}
+        shown = await self.shown([*keys, *(made.keys() - set(keys))])
+        self.suspects += [self.prefix + key for key in made.keys() | shown.keys() if made.get(key) != shown.get(key)]
+        self.findings.looked_at += batch.events
+
+    async def finish(self) -> Findings:
+        await settle(self.world, self.suspects, self.judge, self.findings)
+        await self.strangers()
+        return self.findings
 
     async def judge(self, streams: Collection[str], is_last: bool) -> list[str]:
         """Those that may yet come right. What differs at the version that it shows will not."""
@@ -82,7 +80,7 @@ class Rows:
         """The row at that version; at the latest where there is no row to compare with."""
         store, rows = source_of(self.target, self.world.stores)
         found: tuple[Any, ...] | None = None
-        async for batch in folded(store, rows, of_streams(store.pool, [stream], version)):
+        async for [batch] in folded(store, [rows], of_streams(store.pool, [stream], version)):
             for key, row in batch.rows:
                 if key == stream.removeprefix(self.prefix):
                     found = self.view.values(row)
@@ -117,14 +115,5 @@ class Rows:
             self.findings.add(Violation(what, self.prefix + key, f"{self.target.name} {key}", look))
 
 
-async def changed_since(store: Store, since: datetime) -> list[str]:
-    rows = await store.pool.fetch("SELECT DISTINCT stream_id FROM events WHERE time >= $1", since, timeout=600)
-    return [row[0] for row in rows]
-
-
-async def check(world: World, view: str) -> Findings:
-    [target] = [target for target in targets(world.services) if target.name == view]
-    rows = Rows(world, target)
-    await settle(world, await rows.suspects(), rows.judge, rows.findings)
-    await rows.strangers()
-    return rows.findings
+def views(world: World) -> list[Rows]:
+    return [Rows(world, target) for target in targets(world.services)]

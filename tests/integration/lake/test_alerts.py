@@ -26,7 +26,7 @@ from tests.integration.kit import Record, read_topic, send
 from tests.roll import Press, Told, numbered
 from tests.unit.lake.payments import Happened, Payment, failed
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 RUN = uuid7().hex[-8:]
 [_, ALERTS] = FRAUD

@@ -33,11 +33,11 @@ from services.cart.events import CartOpened
 from shared.errors import OperatorError
 from shared.settings import Settings
 from tests.integration.lake.conftest import NewLake
+from tests.integration.lake.rows import plain
 from tests.roll import NOON, Press, Told, numbered
 from tests.till import Ran, eventually
 
-# The sockets over which PySpark fetches rows.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "lake.ipynb"
 
@@ -80,23 +80,10 @@ def rows(lake: Settings, sql: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("table", ["silver.cart_events", "silver.order_events", "gold.orders", "gold.funnel"])
 def test_without_spark_every_row_is_what_spark_has_written(lake: Settings, spark: SparkSession, table: str) -> None:
     frame = read(spark, lake, table)
-    there = [[_plain(value) for value in row] for row in frame.collect()]
+    there = plain(frame.collect())
     assert there
     named = ", ".join(f'"{column}"' for column in frame.columns)
-    assert sorted(map(repr, there)) == sorted(
-        map(repr, (list(map(_plain, r)) for r in rows(lake, f"SELECT {named} FROM {table}")))
-    )
-
-
-def _plain(value: Any) -> Any:
-    """As both have it: Spark's rows and byte arrays are kinds of their own."""
-    if hasattr(value, "asDict"):
-        return {name: _plain(inner) for name, inner in value.asDict().items()}
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return bytes(value) if isinstance(value, bytearray) else value
+    assert plain(rows(lake, f"SELECT {named} FROM {table}")) == there
 
 
 def test_what_is_sold_is_what_was_told(lake: Settings, story: list[Told]) -> None:

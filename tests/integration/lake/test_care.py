@@ -13,7 +13,7 @@ from shared.settings import Settings
 from tests.integration.lake.conftest import NewLake
 from tests.roll import Press, Told, shopping
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def files(settings: Settings, name: str) -> int:

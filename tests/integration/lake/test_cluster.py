@@ -15,7 +15,7 @@ from tests.integration.lake.conftest import NewLake
 from tests.roll import Told
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(600)
 @pytest.mark.slow
 def test_the_ingest_runs_on_a_cluster_of_two_workers(
     stack: Settings, stack_environment: dict[str, str], new_lake: NewLake, story: list[Told], tmp_path: Path

@@ -29,7 +29,7 @@ from tests.integration.kit import Record, read_topic, send
 from tests.integration.lake.conftest import NewLake
 from tests.roll import NOON, Press, Told, event_id, numbered, shopping
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = pytest.mark.timeout(600)
 
 
 UNKNOWN = 900_000

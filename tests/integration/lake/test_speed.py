@@ -3,11 +3,15 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from analytics.care import optimize, vacuum
 from analytics.commits import versions
+from analytics.cut import TABLES as SILVER
 from analytics.cut import present
 from analytics.gold.abandoned import ABANDONED
 from analytics.gold.carts import CARTS
@@ -18,7 +22,7 @@ from analytics.layers.advancing import advance
 from analytics.layers.news import news
 from analytics.layers.speed import bring_up_to_date, start_gold
 from analytics.layers.writing import own_session, state_of, writing
-from analytics.tables import read
+from analytics.tables import path_of, read
 from services.catalog import events as stock
 from shared.money import Money
 from shared.settings import Settings
@@ -31,7 +35,7 @@ from tests.unit.lake.streaming import Rows, computed, kept, rows_of
 
 TABLES: list[Table] = [CARTS, ORDERS, SALES, ABANDONED]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Lake:
@@ -121,3 +125,38 @@ def test_gold_follows_silver_until_it_is_stopped(lake: Lake) -> None:
     finally:
         following.stop()
     assert not following.active
+
+
+@pytest.mark.parametrize("gone", ["files", "log"])
+def test_gold_that_was_left_behind_longer_than_history_is_kept_is_computed_anew(
+    spark: SparkSession, new_lake: NewLake, gone: str
+) -> None:
+    """Nobody can be told any more what is new."""
+    lake = Lake(spark, new_lake())
+    lake.ingested.take([one for n in range(12) for one in told(Teller(f"before-{n}").opens().adds(MUG))])
+    lake.up_to_date([CARTS])
+    lake.ingested.take(told(Teller("while-nobody-looked").opens().adds(MUG)))
+    forget_files(lake) if gone == "files" else forget_log(lake)
+    assert lake.up_to_date([CARTS]) == {"recomputed"}
+    assert lake.gold([CARTS]) == lake.batch([CARTS])
+
+
+def forget_files(lake: Lake) -> None:
+    """Compacted, and all deleted that no version of today needs."""
+    silver = [f"silver.{table}" for table in SILVER]
+    optimize(lake.spark, lake.settings, silver)
+    lake.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    vacuum(lake.spark, lake.settings.model_copy(update={"lake_history_days": 0}), silver)
+    lake.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+
+def forget_log(lake: Lake) -> None:
+    """A checkpoint, and nothing before it, as Delta leaves it when the time of old commits is over."""
+    lake.ingested.take([])
+    for table in SILVER:
+        DeltaTable(path_of(lake.settings, f"silver.{table}")).create_checkpoint()
+        log = Path(path_of(lake.settings, f"silver.{table}"), "_delta_log")
+        [checkpoint] = log.glob("*.checkpoint.parquet")
+        for commit in log.glob("*.json"):
+            if commit.name < checkpoint.name:
+                commit.unlink()

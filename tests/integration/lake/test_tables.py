@@ -8,10 +8,9 @@ from shared.schemas import Schemas, load_schemas
 from shared.settings import Settings
 from tests.roll import Told
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.mark.timeout(600)
 def test_an_event_that_is_new_gets_its_column_in_a_table_that_is_there(
     spark: SparkSession, stack: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -28,7 +27,6 @@ def test_an_event_that_is_new_gets_its_column_in_a_table_that_is_there(
     assert after["cart_abandoned"].dataType.simpleString().startswith("struct<idle_since:bigint,lines:array<struct<sku")
 
 
-@pytest.mark.timeout(600)
 def test_tables_are_known_by_name_in_spark_sql(spark: SparkSession, filled_lake: Settings, story: list[Told]) -> None:
     register(spark, filled_lake)
     [row] = spark.sql("SELECT count(DISTINCT event_id) AS events FROM silver.cart_events").collect()

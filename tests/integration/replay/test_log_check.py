@@ -37,7 +37,8 @@ async def tallies(shop: Settings) -> AsyncIterator[Tallies]:
 async def checked(tallies: Tallies, check: str = "log", of: str = "", patience: float = 5.0) -> Findings:
     name = of or (tallies.service.name if check == "log" else "")
     ask = Ask(tallies.settings, lambda _: [tallies.service], None, patience, tallies.schemas)
-    return await run_job(ask, Job(check, name))
+    [found] = await run_job(ask, Job(check, name))
+    return found
 
 
 def told(findings: Findings) -> list[tuple[str, str]]:
@@ -59,6 +60,19 @@ async def test_the_same_message_twice_is_no_harm(tallies: Tallies) -> None:
         found = await checked(tallies)
     assert told(found) == []
     assert found.looked_at == 9
+    assert found.notes == [f"9 messages of {tallies.topic} came twice, byte for byte the same."]
+
+
+async def test_what_was_never_stored_is_named_on_the_way_and_not_kept(
+    tallies: Tallies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.replay.checks.log.STRAYS", 1)
+    async with filled(tallies):
+        first, *_ = tallies.records()
+        strangers = [first._replace(headers=(("n", b"%d" % n),)) for n in range(20)]
+        send(tallies.settings, tallies.topic, [*strangers, *tallies.records()])
+        found = await checked(tallies)
+    assert [what for _, what in told(found)] == ["It is in the topic, and was never stored."] * 20
     assert found.notes == [f"9 messages of {tallies.topic} came twice, byte for byte the same."]
 
 

@@ -75,7 +75,13 @@ def test_a_shop_that_sells_meanwhile_gives_no_false_alarm(till: Till, check: Che
         eventually(lambda: sql("order", "SELECT count(*) FROM orders") > before, "somebody buys", 60)
         verified = 0
         while selling.poll() is None:
-            for job in (("log", "order"), ("log", "catalog"), ("views", "order.orders"), ("stock",), ("money",)):
+            for job in (
+                ("log", "order"),
+                ("log", "catalog"),
+                ("folds", "order"),
+                ("folds", "catalog", "stock"),
+                ("money",),
+            ):
                 assert told(check(*job)) == []
             verified += 1
         assert verified
@@ -86,13 +92,13 @@ def test_a_shop_that_sells_meanwhile_gives_no_false_alarm(till: Till, check: Che
 def test_checks_that_run_in_processes_of_their_own_find_the_same(
     shop: Settings, sql: Sql, confirmed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.replay.verify.jobs", lambda _: [Job("log", "order"), Job("views", "order.orders")])
+    monkeypatch.setattr("services.replay.verify.jobs", lambda _: [Job("log", "order"), Job("folds", "order")])
     looked: Counter[str] = Counter()
     ask = Ask(shop, declared_services, None, 5.0)
     with changed(sql, "order", "orders", confirmed, "status", "placed"):
         log, views = asyncio.run(verify(ask, lambda check, more: looked.update({check: more}), processes=2))
     assert (log.total, views.total) == (0, 1)
-    assert looked == {"log order": log.looked_at, "views order.orders": views.looked_at}
+    assert looked == {"log order": log.looked_at, "folds order": views.looked_at}
 
 
 def test_only_what_happened_since_is_looked_at(asked: Asked) -> None:
@@ -137,10 +143,10 @@ def test_an_event_that_was_never_sent_is_missed_in_its_topic(check: Check, sql: 
 
 def test_a_row_that_is_not_what_its_events_make_it(check: Check, sql: Sql, confirmed: str) -> None:
     with changed(sql, "order", "orders", confirmed, "status", "cancelled"):
-        found = check("views", "order.orders")
+        found = check("folds", "order")
     what = "Its row is not what its events make it: status is 'cancelled', not 'confirmed'."
     assert told(found) == [(f"order:{confirmed}", what)]
-    assert check("views", "order.orders").total == 0
+    assert check("folds", "order").total == 0
 
 
 def test_a_row_that_is_missing_a_row_that_is_behind_and_one_of_no_events(check: Check, sql: Sql) -> None:
@@ -149,7 +155,7 @@ def test_a_row_that_is_missing_a_row_that_is_behind_and_one_of_no_events(check: 
     names = ", ".join(row.keys())
     sql("catalog", f"INSERT INTO products ({names}) VALUES ('PLANTED-1', 'Planted', 1, 'EUR', 1, false, 1)")
     with changed(sql, "catalog", "products", behind, "version", 0):
-        found = check("views", "catalog.products")
+        found = check("folds", "catalog", "catalog.products")
     places = ", ".join(f"${n}" for n in range(1, len(row) + 1))
     sql("catalog", "DELETE FROM products WHERE sku = 'PLANTED-1'")
     sql("catalog", f"INSERT INTO products ({names}) VALUES ({places})", *row.values())
@@ -157,24 +163,24 @@ def test_a_row_that_is_missing_a_row_that_is_behind_and_one_of_no_events(check: 
     assert whats[f"stock:{row['sku']}"] == "It has no row."
     assert whats["stock:PLANTED-1"] == "It has a row, and no event at all."
     assert behind in " ".join(whats)
-    assert check("views", "catalog.products").total == 0
+    assert check("folds", "catalog", "catalog.products").total == 0
 
 
 def test_what_another_service_knows_of_a_product_is_checked_too(check: Check, sql: Sql) -> None:
     [[sku]] = sql("cart", "SELECT min(sku) FROM products")
     with changed(sql, "cart", "products", sku, "price", 1):
-        assert [stream for stream, _ in told(check("views", "cart.products"))] == [f"stock:{sku}"]
+        assert [stream for stream, _ in told(check("folds", "catalog", "cart.products"))] == [f"stock:{sku}"]
 
 
 def test_pieces_that_are_still_held_for_a_confirmed_order(check: Check, sql: Sql) -> None:
     [[stream, version]] = sql("catalog", "SELECT stream_id, version FROM events WHERE type = 'StockSold' LIMIT 1")
     with deleted(sql, "catalog", stream, version):
-        found = check("stock")
+        found = check("folds", "catalog", "stock")
     [violation] = found.violations
     assert violation.stream == stream
     assert violation.position.startswith("order:")
     assert "are still held" in violation.what
-    assert check("stock").total == 0
+    assert check("folds", "catalog", "stock").total == 0
 
 
 def test_an_order_that_was_confirmed_though_its_pieces_were_never_reserved(check: Check, sql: Sql) -> None:
@@ -186,7 +192,7 @@ def test_an_order_that_was_confirmed_though_its_pieces_were_never_reserved(check
         version,
     )
     with deleted(sql, "catalog", stream, version), deleted(sql, "catalog", stream, reserved):
-        found = check("stock")
+        found = check("folds", "catalog", "stock")
     assert any("0 are sold to it, 0 are still held" in what for _, what in told(found)), told(found)
 
 
@@ -235,4 +241,4 @@ def test_violations_are_told_with_a_place_and_a_command_and_exit_code_1(
     assert ran.code == 1
     assert f"order:{confirmed}" in ran.out
     assert f"→ till history order:{confirmed}" in ran.out
-    eventually(lambda: check("views", "order.orders").total == 0, "it is as it was")
+    eventually(lambda: check("folds", "order").total == 0, "it is as it was")

@@ -133,9 +133,10 @@ def test_files_that_are_elsewhere_are_fetched_by_delta_rs(lake: Settings, monkey
     assert rows(lake, "SELECT * FROM silver.quarantine") == []
 
 
-def test_the_view_that_only_spark_has_is_named(lake: Settings) -> None:
-    with pytest.raises(WrongQuery, match=r"serving.orders is a view of Spark's.*gold.orders shows, too"):
+def test_what_is_served_is_not_there_before_a_batch(lake: Settings) -> None:
+    with pytest.raises(OperatorError, match=r"no serving.orders yet: no batch was computed") as missing:
         rows(lake, "SELECT * FROM serving.orders")
+    assert missing.value.hint == "It is made by: till lake batch"
 
 
 def test_a_promised_table_that_is_not_there_yet_is_named(lake: Settings) -> None:
