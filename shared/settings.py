@@ -111,7 +111,7 @@ class Settings(BaseSettings):
         30, ge=0, description="How long old versions of the lake's tables stay readable (time travel)."
     )
     spark_master: str = Field("local[*]", description="`local[*]`, `spark://host:7077` or `k8s://https://host`.")
-    spark_driver_memory: str = Field("2g", description="Heap of the Spark driver; locally, that of all of Spark.")
+    spark_driver_memory: str = Field("1700m", description="Heap of the Spark driver; locally, that of all of Spark.")
     spark_config: str = Field(
         "", description="More settings of Spark: `key=value`, separated by spaces, quoted as in a shell."
     )

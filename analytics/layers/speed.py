@@ -22,7 +22,7 @@ from shared.settings import Settings
 
 Progress = Callable[[str], None]
 POOL = "gold"
-REST = 2
+REST = 5
 """For every second of a pass. It takes the cores from the ingest, and silver's readers should not wait for gold's."""
 
 
