@@ -20,7 +20,7 @@ from shared.store import Conflict, EventStore, StoredAnswer, Unavailable, Write,
 
 TRIES = 20
 CACHED_STREAMS = 20_000
-CHUNK = 1_000
+CHUNK = 5_000
 
 
 class StaleVersion(Exception):
@@ -270,7 +270,11 @@ class CommandHandler(Generic[State, Command, Event]):
         states = {it: self._hot.get(it) or snapshots.get(it, nothing) for it in stream_ids}
         waiting = list(states)
         while waiting:
-            news = await self._store.load_all({it: states[it][1] for it in waiting}, source, CHUNK)
+            reached = {it: states[it][1] for it in waiting}
+            if source is None and len(reached) == 1:  # a long stream, mostly: the join of many is slower
+                news = {it: await self._store.load(it, version, CHUNK) for it, version in reached.items()}
+            else:
+                news = await self._store.load_all(reached, source, CHUNK)
             for stream_id, values in news.items():
                 state, version = states[stream_id]
                 states[stream_id] = await self._fold(stream_id, state, version, values)
