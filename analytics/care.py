@@ -8,11 +8,9 @@ from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from analytics import storage
-from analytics.tables import TOPICS, path_of
+from analytics.tables import TOPICS, path_of, table_names
 from shared.settings import Settings
 
-LAYERS = ("bronze", "silver", "gold", "batch", "speed")
 ORDERED_BY = {"bronze.events": ["topic", "partition", "offset"]}
 """Where a rewrite is worth it: a replay reads one topic, and bronze's files have them all. Silver and gold come in the
 order in which they are asked for, that of time.
@@ -30,16 +28,6 @@ class Optimized:
     removed: int
     """Files that were made into others."""
     added: int
-
-
-def table_names(spark: SparkSession, settings: Settings) -> list[str]:
-    """All tables that the lake has."""
-    return [
-        f"{layer}.{name}"
-        for layer in LAYERS
-        for name in sorted(storage.names(spark, f"{settings.lake}/{layer}"))
-        if storage.names(spark, f"{settings.lake}/{layer}/{name}/_delta_log")
-    ]
 
 
 def tidy(spark: SparkSession, settings: Settings, batch: int) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from deltalake import DeltaTable, Schema
@@ -79,21 +79,31 @@ def create_missing(spark: SparkSession, settings: Settings, schemas: Schemas | N
         _create(spark, settings, table)
 
 
+def table_names(spark: SparkSession, settings: Settings) -> list[str]:
+    """All tables that the lake has."""
+    return [
+        f"{layer}.{name}"
+        for layer in LAYERS
+        for name in sorted(storage.names(spark, f"{settings.lake}/{layer}"))
+        if storage.names(spark, f"{settings.lake}/{layer}/{name}/_delta_log")
+    ]
+
+
 def register(spark: SparkSession, settings: Settings) -> None:
     """Make the tables known by name, in this session: `SELECT ... FROM silver.cart_events`."""
     for layer in LAYERS:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {layer} LOCATION '{settings.lake}/{layer}'")
-        for name in storage.names(spark, f"{settings.lake}/{layer}"):
-            if storage.names(spark, f"{settings.lake}/{layer}/{name}/_delta_log"):
-                spark.sql(f"DROP TABLE IF EXISTS {layer}.{name}")
-                spark.sql(f"CREATE TABLE {layer}.{name} USING delta LOCATION '{settings.lake}/{layer}/{name}'")
-    _register_served(spark, settings)
+    there = table_names(spark, settings)
+    for name in there:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{path_of(settings, name)}'")
+    _register_served(spark, settings, [name.removeprefix("batch.") for name in there if name.startswith("batch.")])
 
 
-def _register_served(spark: SparkSession, settings: Settings) -> None:
+def _register_served(spark: SparkSession, settings: Settings, names: Iterable[str]) -> None:
     """As of now: a view names the versions that belong together."""
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS serving LOCATION '{settings.lake}/serving'")
-    for name in storage.names(spark, f"{settings.lake}/batch"):
+    for name in names:
         both = f"SELECT * FROM batch.{name}"
         if speed := next((v for v in versions(settings, f"speed.{name}") if "base" in v.said), None):
             batch = f"batch.{name} VERSION AS OF {laid_over(settings, name, speed.said['base'])}"

@@ -270,11 +270,7 @@ class CommandHandler(Generic[State, Command, Event]):
         states = {it: self._hot.get(it) or snapshots.get(it, nothing) for it in stream_ids}
         waiting = list(states)
         while waiting:
-            reached = {it: states[it][1] for it in waiting}
-            if source is None and len(reached) == 1:  # a long stream, mostly: the join of many is slower
-                news = {it: await self._store.load(it, version, CHUNK) for it, version in reached.items()}
-            else:
-                news = await self._store.load_all(reached, source, CHUNK)
+            news = await self._store.load_all({it: states[it][1] for it in waiting}, source, CHUNK)
             for stream_id, values in news.items():
                 state, version = states[stream_id]
                 states[stream_id] = await self._fold(stream_id, state, version, values)

@@ -181,9 +181,11 @@ class EventStore:
                 done.set_exception(Unavailable(f"PostgreSQL: {away!r}"))
         await asyncio.sleep(RETRY_SECONDS)
 
-    async def load(self, stream_id: str, after: int = 0, limit: int = 5000) -> list[bytes]:
+    async def load(
+        self, stream_id: str, after: int = 0, limit: int = 5000, source: "Connection | None" = None
+    ) -> list[bytes]:
         """The values of a stream's next events: all that a fold needs."""
-        rows = await self.pool.fetch(
+        rows = await (source or self.pool).fetch(
             "SELECT value FROM events WHERE stream_id = $1 AND version > $2 ORDER BY version LIMIT $3",
             stream_id,
             after,
@@ -209,6 +211,10 @@ class EventStore:
         self, reached: Mapping[str, int], source: "Connection | None" = None, limit: int = 1000
     ) -> dict[str, list[bytes]]:
         """The same of many streams in one round trip, each after the version that is reached: of those with news."""
+        if len(reached) == 1:  # a long stream, mostly: the join of many is slower
+            [(stream_id, after)] = reached.items()
+            values = await self.load(stream_id, after, limit, source)
+            return {stream_id: values} if values else {}
         news: dict[str, list[bytes]] = {}
         for stream_id, value in await (source or self.pool).fetch(LOAD, [*reached], [*reached.values()], limit):
             news.setdefault(stream_id, []).append(value)

@@ -39,9 +39,9 @@ def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
         raise _in_words(failed) from failed
 
 
-def stop(query: StreamingQuery, seconds: float = BATCH_SECONDS) -> None:
+def stop(query: StreamingQuery) -> None:
     """After the batch at hand. One that takes too long is cut off, and taken again by the next run."""
-    deadline, batch = time.monotonic() + seconds, _batch(query)
+    deadline, batch = time.monotonic() + BATCH_SECONDS, _batch(query)
     while query.status["isTriggerActive"] and _batch(query) == batch and time.monotonic() < deadline:
         time.sleep(0.05)
     query.stop()

@@ -40,9 +40,10 @@ def optimize(names: tuple[str, ...], ordered: bool, clean: bool, as_json: bool) 
         raise BadInput(f"There is no table {', '.join(sorted(unknown))}.", "There are those of: till lake tables")
     with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
         from analytics import care
+        from analytics.tables import table_names
 
         done = []
-        for name in names or care.table_names(spark, settings):
+        for name in names or table_names(spark, settings):
             watch(name, "compacting")
             done += care.optimize(spark, settings, [name], ordered=ordered)
             if clean:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 BATCH_SECONDS = 30.0
-"""Longest wait for the end of a batch. One that is cut off is taken again by the next run: nothing is lost or twice."""
+"""Longest wait for the end of a batch of alerts. One that is cut off is taken again: nothing is lost or twice."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Work:
         from analytics.ingest.stream import stop
 
         self.alerts.stop()
-        stop(self.ingest, BATCH_SECONDS)
+        stop(self.ingest)
         self.gold.stop()
 
     def pulse(self) -> Pulse | None:

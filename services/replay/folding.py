@@ -1,10 +1,9 @@
 """Rows of views, folded stream by stream from a store: each row is made once, and only one stream is in memory."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import asyncpg
 
@@ -14,8 +13,6 @@ from shared.consumer import TRANSIENT, Incoming
 from shared.database import Pool
 from shared.decider import Decider
 from shared.views import RowView
-
-Chunk = TypeVar("Chunk")
 
 CHUNK = 5_000
 SOME = 200
@@ -150,17 +147,6 @@ async def in_streams(pool: Pool, after: str = "") -> AsyncIterator[Sequence[asyn
     while rows := await pool.fetch(READ, after, version, CHUNK):
         yield rows
         after, version = rows[-1]["stream_id"], rows[-1]["version"]
-
-
-async def fetched_ahead(chunks: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
-    """The server works on the next one while this one is looked at."""
-    following = asyncio.ensure_future(anext(chunks, None))
-    try:
-        while (chunk := await following) is not None:
-            following = asyncio.ensure_future(anext(chunks, None))
-            yield chunk
-    finally:
-        following.cancel()
 
 
 async def of_streams(

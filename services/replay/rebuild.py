@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from services.replay.beside import LONG, Beside, Building, beside, new, offsets_of, old
 from services.replay.catching_up import Applied, catch_up
 from services.replay.compared import Comparison, note_suspects
-from services.replay.folding import SetAside, fetched_ahead, folded, in_streams, source_of
+from services.replay.folding import SetAside, folded, in_streams, source_of
 from services.replay.swapping import swap
 from services.replay.targets import Stores, Target, open_stores
 from services.replay.topics import begins, ends
@@ -190,7 +190,7 @@ async def _from_store(
     store, rows = source_of(place.target, stores)
     total = await store.pool.fetchval("SELECT count(*) FROM events", timeout=LONG)
     cursor = building.cursor
-    async for [batch] in folded(store, [rows], fetched_ahead(in_streams(store.pool, cursor)), until):
+    async for [batch] in folded(store, [rows], in_streams(store.pool, cursor), until):
         cursor = batch.cursor or cursor
         done.events += batch.events
         done.aside += batch.aside

@@ -14,7 +14,6 @@ import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from services.replay.checks.findings import Findings, Violation, World
-from services.replay.folding import fetched_ahead
 from services.replay.targets import Store
 from services.replay.topics import at_moment, begins, between, ends
 from shared.envelope import EPOCH, Recorded, cloud_event_headers, millis
@@ -298,7 +297,7 @@ async def _read_in_step(
     left = {partition: -1 for partition, start in starts.items() if start < stops[partition]}
     for partition in starts:
         kafka.seek(partition, starts[partition])
-    chunks, has_more = fetched_ahead(side.stored(last)), True
+    chunks, has_more = side.stored(last), True
     while has_more or left:
         behind = [partition for partition, ms in left.items() if ms < side.stored_ms or not has_more]
         if has_more and not behind:

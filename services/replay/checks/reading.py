@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from services.replay.checks.findings import Findings, World
-from services.replay.folding import Folded, Rows, fetched_ahead, folded, in_streams, of_streams
+from services.replay.folding import Folded, Rows, folded, in_streams, of_streams
 from services.replay.targets import Store
 
 
@@ -25,7 +25,7 @@ async def read(world: World, folds: Sequence[Fold]) -> list[Findings]:
     store = folds[0].store
     streams = await _changed_since(store, world.since) if world.since else None
     chunks = in_streams(store.pool) if streams is None else of_streams(store.pool, streams)
-    async for batches in folded(store, [it.rows for it in folds], fetched_ahead(chunks)):
+    async for batches in folded(store, [it.rows for it in folds], chunks):
         for it, batch in zip(folds, batches, strict=True):
             await it.take(batch)
         world.tell(batches[0].events)

@@ -6,11 +6,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from analytics.care import EVERY, STREAMED, optimize, table_names, tidy, vacuum
+from analytics.care import EVERY, STREAMED, optimize, tidy, vacuum
 from analytics.commits import newest
 from analytics.ingest.stream import ingest_available
 from analytics.paths import path_of
-from analytics.tables import read
+from analytics.tables import read, table_names
 from shared.settings import Settings
 from tests.integration.lake.conftest import NewLake
 from tests.roll import Press, Told, shopping
@@ -65,12 +65,12 @@ def test_after_compaction_and_vacuum_every_version_can_still_be_read(streamed: S
 def test_vacuum_lets_go_of_what_is_older_than_the_history_that_is_kept(streamed: Settings, spark: SparkSession) -> None:
     name = "silver.cart_events"
     needed = {Path(file).name for file in DeltaTable(path_of(streamed, name)).file_uris()}
-    assert _files(streamed, name) > needed
+    assert _on_disk(streamed, name) > needed
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     vacuum(spark, streamed.model_copy(update={"lake_history_days": 0}), [name])
     spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-    assert _files(streamed, name) == needed
+    assert _on_disk(streamed, name) == needed
 
 
-def _files(lake: Settings, name: str) -> set[str]:
+def _on_disk(lake: Settings, name: str) -> set[str]:
     return {file.name for file in Path(path_of(lake, name)).glob("*.parquet")}
