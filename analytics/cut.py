@@ -15,8 +15,6 @@ from analytics.tables import TOPICS
 from shared.settings import Settings
 
 TABLES = tuple(TOPICS.values())
-LAST = TABLES[-1]
-"""The ingest commits a batch to the tables one after the other. What this one has, all have."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,12 @@ class Cut:
 
 
 def present(settings: Settings) -> Cut | None:
-    """The newest there is; None where nothing was ever ingested."""
-    last = newest(settings, f"silver.{LAST}")
-    if not last:
-        return None
-    batch = _batch(last)
-    silver = {table: _version(settings, table, batch) for table in TABLES}
-    return Cut(silver, *batch, last.said["offsets"])
+    """The newest batch that all tables have; None where there is none. Some of them may be at the next already."""
+    for last in {_batch(it): it for table in TABLES if (it := newest(settings, f"silver.{table}"))}.values():
+        silver = {table: version for table in TABLES if (version := _version(settings, table, _batch(last)))}
+        if len(silver) == len(TABLES):
+            return Cut(silver, *_batch(last), last.said["offsets"])
+    return None
 
 
 def told(said: Mapping[str, Any]) -> Cut:
@@ -56,7 +53,7 @@ def told(said: Mapping[str, Any]) -> Cut:
     return Cut(said["silver"], said["generation"], said["batch"], said["offsets"])
 
 
-def _version(settings: Settings, table: str, wanted: tuple[str, int]) -> int:
+def _version(settings: Settings, table: str, wanted: tuple[str, int]) -> int | None:
     """The newest one without a later batch. Commits of compactions and of retries are in it: they ingest nothing."""
     found = None
     for version in versions(settings, f"silver.{table}"):
@@ -65,7 +62,7 @@ def _version(settings: Settings, table: str, wanted: tuple[str, int]) -> int:
             if _batch(version) == wanted:
                 return found
             found = None
-    raise LookupError(f"silver.{table} has no batch {wanted[1]} of {wanted[0]}, though a later table has")
+    return None
 
 
 def _batch(version: Version) -> tuple[str, int]:

@@ -1,6 +1,14 @@
-"""Where a table is, by its name. Knows no Spark, so that readers without it start fast."""
+"""The tables of events, and where a table is, by its name. Knows no Spark, so that readers without it start fast."""
 
 from shared.settings import Settings
+
+TOPICS = {
+    "cart.events": "cart_events",
+    "order.events": "order_events",
+    "payment.events": "payment_events",
+    "stock.events": "stock_events",
+}
+"""The topics that silver has a table of. Bronze has that of the alerts as well."""
 
 
 def path_of(settings: Settings, name: str) -> str:

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import services
-from shared.consumer import Incoming
-from shared.schemas import EventSchema
-from shared.service import Service
-from shared.settings import Settings
+
+if TYPE_CHECKING:  # who only wants to ask later does not pay now for all that services are made of
+    from shared.consumer import Incoming
+    from shared.schemas import EventSchema
+    from shared.service import Service
+    from shared.settings import Settings
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 
@@ -27,8 +29,10 @@ class Reader:
     """`view products`, or the commands that the event leads to."""
 
 
-def declared_services(settings: Settings) -> list[Service]:
+def declared_services(settings: "Settings") -> "list[Service]":
     """What each `services/<name>/wiring.py` puts together."""
+    from shared.service import Service
+
     found: list[Service] = []
     for package in pkgutil.iter_modules(services.__path__, "services."):
         if package.ispkg and find_spec(name := f"{package.name}.wiring"):
@@ -41,12 +45,12 @@ def declared_services(settings: Settings) -> list[Service]:
     return found
 
 
-def written_by(service: Service, schema: EventSchema) -> bool:
+def written_by(service: "Service", schema: "EventSchema") -> bool:
     kinds = {service.decider.topic: service.decider.events} | {t: (kind,) for t, kind in service.documents.items()}
     return schema.type in {kind.__name__ for kind in kinds.get(schema.topic, ())}
 
 
-def readers(service: Service, schema: EventSchema, example: dict[str, Any] | None) -> Iterator[Reader]:
+def readers(service: "Service", schema: "EventSchema", example: dict[str, Any] | None) -> Iterator[Reader]:
     """A view reads all of its topics. A reaction is a pure function: it is asked what it makes of an example."""
     for view in service.projections:
         if schema.topic in view.topics:
@@ -60,19 +64,21 @@ def readers(service: Service, schema: EventSchema, example: dict[str, Any] | Non
         yield Reader(service.name, "follows it")
 
 
-def topics_read(service: Service) -> set[str]:
+def topics_read(service: "Service") -> set[str]:
     in_views = {topic for view in service.projections for topic in view.topics}
     in_reactions = {topic for reaction in service.reactions for topic in reaction.topics}
     return in_views | in_reactions | set(getattr(service, "follows", ()))
 
 
-def example_of(schema: EventSchema) -> dict[str, Any] | None:
+def example_of(schema: "EventSchema") -> dict[str, Any] | None:
     """As it was first written, out of the golden archive; None before its release."""
     file = GOLDEN / f"{schema}.json"
     return dict(json.loads(file.read_text())["written"]) if file.exists() else None
 
 
-def _message(schema: EventSchema, example: dict[str, Any]) -> Incoming:
+def _message(schema: "EventSchema", example: dict[str, Any]) -> "Incoming":
+    from shared.consumer import Incoming
+
     return Incoming(
         type=schema.type,
         stream_id="example:1",

@@ -16,7 +16,6 @@ from shared.decider import Decider
 from shared.handler import CommandHandler
 from shared.housekeeping import forget_old_answers
 from shared.http.problems import Statuses
-from shared.migrations import migrate
 from shared.reactions import React, Reactor
 from shared.refill import refill_if_empty
 from shared.registry import Registry, SchemaMemory
@@ -119,6 +118,8 @@ class Runtime:
 
 @asynccontextmanager
 async def open_service(service: Service, settings: Settings, schemas: Schemas | None = None) -> AsyncIterator[Runtime]:
+    from shared.migrations import migrate  # who only reads does not pay for alembic
+
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(await open_pool(settings, service.name))
         await migrate(settings.database_url.get_secret_value(), service.name)

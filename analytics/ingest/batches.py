@@ -84,13 +84,11 @@ class Batches:
         return new.select(*silver_columns(topic, writers))
 
     def _write(self, seen: Seen, commit: Commit) -> None:
-        # All tables get a commit of each batch, and the last of them when the others have theirs: what is in a batch
-        # of that one is in all of them. Gold goes by that.
-        *others, last = TOPICS
+        # Every table gets a commit of each batch, be it an empty one: a batch that all of them have is complete, and
+        # gold goes by that.
         write = inheritable_thread_target(self._spark)(self._silver)
-        with ThreadPoolExecutor(len(others)) as pool:
-            left = [*pool.map(lambda topic: write(seen, topic, commit), others)]
-        left.append(self._silver(seen, last, commit))
+        with ThreadPoolExecutor(len(TOPICS)) as pool:
+            left = [*pool.map(lambda topic: write(seen, topic, commit), TOPICS)]
         short = [topic for topic, is_short in zip(TOPICS, left, strict=True) if is_short]
         if short:
             # Silver has what it can take. What it cannot is found again, from the same rows.

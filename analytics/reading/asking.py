@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from analytics.commits import versions as versions_of
-from analytics.paths import path_of
+from analytics.paths import TOPICS, path_of
 from analytics.reading.delta_types import duckdb_type, quoted
 from analytics.reading.queries import WrongQuery, parsed
 from analytics.reading.travel import versions_at
@@ -26,7 +26,7 @@ from shared.settings import Settings
 LAYERS = ("bronze", "silver", "gold", "batch", "speed", "replay")
 PROMISED = (
     "bronze.events",
-    *(f"silver.{name}" for name in ("cart_events", "order_events", "payment_events", "stock_events", "quarantine")),
+    *(f"silver.{name}" for name in (*TOPICS.values(), "quarantine")),
     *(f"gold.{name}" for name in ("sales_per_minute", "product_sales", "funnel", "abandoned_carts", "orders")),
     *(f"gold.{name}" for name in ("fraud_features", "fraud_alerts")),
 )

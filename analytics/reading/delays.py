@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analytics.commits import INGEST, Version, versions
-from analytics.paths import path_of
+from analytics.paths import TOPICS, path_of
 from shared.settings import Settings
 
-FIRST, LAST = "bronze.events", "silver.stock_events"
-"""A batch is committed to the tables one after the other."""
+BRONZE, SILVER = "bronze.events", tuple(f"silver.{table}" for table in TOPICS.values())
 NEWEST = 400
 
 
@@ -27,13 +26,19 @@ def delays(settings: Settings, count: int = NEWEST) -> list[Delay]:
     """Of the newest batches that had messages, in order. Not of a lake in an object store: its log is not a folder."""
     if "://" in settings.lake:
         return []
-    done = {_batch(version): version.timestamp for version in versions(settings, LAST, count) if _is_ingest(version)}
-    found = [version for version in versions(settings, FIRST, count) if _is_ingest(version)]
+    written = [_written(settings, table, count) for table in SILVER]
+    done = {batch: max(at[batch] for at in written) for batch in written[0] if all(batch in at for at in written)}
+    found = [version for version in versions(settings, BRONZE, count) if _is_ingest(version)]
     return [
         Delay(datetime.fromtimestamp(done[_batch(version)] / 1000, UTC), *_seconds(span, done[_batch(version)]))
         for version in reversed(found)
         if _batch(version) in done and (span := _span(settings, version.number))
     ]
+
+
+def _written(settings: Settings, table: str, count: int) -> dict[tuple[str, int], int]:
+    """When it got each batch."""
+    return {_batch(version): version.timestamp for version in versions(settings, table, count) if _is_ingest(version)}
 
 
 def _seconds(span: tuple[datetime, datetime], visible: int) -> tuple[float, float]:
@@ -43,7 +48,7 @@ def _seconds(span: tuple[datetime, datetime], visible: int) -> tuple[float, floa
 
 def _span(settings: Settings, number: int) -> tuple[datetime, datetime] | None:
     """Of the times at which the messages of a commit came to Kafka."""
-    log = Path(path_of(settings, FIRST), "_delta_log", f"{number:020}.json")
+    log = Path(path_of(settings, BRONZE), "_delta_log", f"{number:020}.json")
     stats = [json.loads(action["add"]["stats"]) for action in _actions(log) if action.get("add", {}).get("stats")]
     times = [_times(stat) for stat in stats if "kafka_time" in stat.get("minValues", {})]
     return (min(low for low, _ in times), max(high for _, high in times)) if times else None

@@ -27,6 +27,8 @@ CONFIG = {
     "shared_buffers": "128MB",
     "wal_level": "logical",
     "max_wal_size": "2GB",
+    # Segments kept to be used again: to make a new one holds up every commit for tens of milliseconds.
+    "min_wal_size": "512MB",
     "max_slot_wal_keep_size": "1GB",  # a forgotten replication slot must not fill the disk
     "jit": "off",
     "log_timezone": "UTC",

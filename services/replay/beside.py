@@ -37,6 +37,11 @@ SELECT replace(pg_get_indexdef(indexrelid), format(' ON %I.%I ', $1::text, $3::t
 FROM pg_index WHERE indrelid = format('%I.%I', $1::text, $3::text)::regclass
   AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 """
+# What is lost with a crash of the server is lost together with the note of it. And the shop comes first: it needs the
+# other cores.
+MODEST = """
+SET synchronous_commit = off; SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0
+"""
 SET_OFFSET = """
 INSERT INTO offsets (consumer, topic, partition, next_offset) VALUES ($1, $2, $3, $4)
 ON CONFLICT (consumer, topic, partition) DO UPDATE SET next_offset = excluded.next_offset
@@ -170,6 +175,5 @@ async def beside(settings: Settings, target: Target, schema: str, memory: Decodi
             raise OperatorError(f"{target.name} is being rebuilt by another.", "Wait for it, or stop it first.")
         await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         await connection.execute(BOOKS)
-        # What is lost with a crash of the server is lost together with the note of it.
-        await connection.execute("SET synchronous_commit = off")
+        await connection.execute(MODEST)
         yield Beside(target, schema, connection, memory)

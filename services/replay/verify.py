@@ -11,26 +11,28 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import uvloop
 
-from services.replay.checks.findings import Findings, World
-from services.replay.checks.lake import Lake
-from services.replay.targets import open_stores
-from services.replay.topics import kafka_of
+from shared.database import open_pool
 from shared.errors import OperatorError
-from shared.schemas import Schemas
-from shared.service import Service
 from shared.settings import Settings
+
+if TYPE_CHECKING:  # it takes a second to import them: all processes do so at the same time
+    from services.replay.checks.findings import Findings
+    from services.replay.checks.lake import Lake
+    from shared.schemas import Schemas
+    from shared.service import Service
 
 AT_ONCE = 4
 LOOK_SECONDS = 0.1
 MANY = 100_000
 """Events from which on processes of their own are worth their start."""
+MOST_JOBS = 64
 
-Declared = Callable[[Settings], Sequence[Service]]
+Declared = Callable[[Settings], "Sequence[Service]"]
 """The services. A function, because a process of its own has to find them by itself."""
 Report = Callable[[str, int], None]
 """Which check, and how much it has looked at."""
@@ -53,36 +55,38 @@ class Ask:
     declared: Declared
     since: datetime | None
     patience: float
-    schemas: Schemas | None = None
-    lake: Callable[[Settings], Lake | None] | None = None
+    schemas: "Schemas | None" = None
+    lake: "Callable[[Settings], Lake | None] | None" = None
 
 
-def jobs(services: Sequence[Service]) -> list[Job]:
+def jobs(services: "Sequence[Service]") -> list[Job]:
     """Those that read most come first."""
     found = [Job(check, service.name) for check in ("log", "folds") for service in services]
     return [*found, Job("money"), Job("flow"), Job("lake")]
 
 
-async def verify(ask: Ask, report: Report = lambda _, __: None, processes: int | None = None) -> list[Findings]:
-    wanted = jobs(ask.declared(ask.settings))
+async def verify(ask: Ask, report: Report = lambda _, __: None, processes: int | None = None) -> "list[Findings]":
     if processes is None:
-        processes = (os.cpu_count() or 1) if await _count(ask) > MANY else 1
-    found = await (_in_processes(ask, wanted, processes, report) if processes > 1 else _here(ask, wanted, report))
+        processes = (os.cpu_count() or 1) if await _count(ask.settings) > MANY else 1
+    found = await (_in_processes(ask, processes, report) if processes > 1 else _here(ask, report))
     return [findings for of_a_job in found for findings in of_a_job]
 
 
-async def _count(ask: Ask) -> int:
+async def _count(settings: Settings) -> int:
     """As the planner has it: near enough, and for nothing."""
-    async with open_stores(ask.settings, ask.declared(ask.settings), ask.schemas) as stores:
-        found = 0
-        for store in stores.values():
-            if not await store.pool.fetchval("SELECT to_regclass('events') IS NOT NULL"):
-                raise OperatorError("No shop has ever run on this database.", "Start one with: till up")
-            found += await store.pool.fetchval("SELECT reltuples::bigint FROM pg_class WHERE oid = 'events'::regclass")
-        return found
+    async with await open_pool(settings, "public", 1) as pool:
+        tables = "SELECT reltuples::bigint FROM pg_class WHERE relname = 'events' AND relkind = 'r'"
+        found = [row[0] for row in await pool.fetch(tables)]
+    if not found:
+        raise OperatorError("No shop has ever run on this database.", "Start one with: till up")
+    return sum(found)
 
 
-async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: None) -> list[Findings]:
+async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: None) -> "list[Findings]":
+    from services.replay.checks.findings import World
+    from services.replay.targets import open_stores
+    from services.replay.topics import kafka_of
+
     began = time.monotonic()
     services = ask.declared(ask.settings)
     check: Any = importlib.import_module(f"services.replay.checks.{job.check}").check
@@ -96,42 +100,45 @@ async def run_job(ask: Ask, job: Job, tell: Callable[[int], None] = lambda _: No
     return found
 
 
-async def _here(ask: Ask, wanted: Sequence[Job], report: Report) -> list[list[Findings]]:
+async def _here(ask: Ask, report: Report) -> "list[list[Findings]]":
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def run(job: Job) -> list[Findings]:
+    async def run(job: Job) -> "list[Findings]":
         async with turn:
             return await run_job(ask, job, partial(report, str(job)))
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(run(job)) for job in wanted]
+            running = [tasks.create_task(run(job)) for job in jobs(ask.declared(ask.settings))]
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in running]
 
 
-async def _in_processes(ask: Ask, wanted: Sequence[Job], processes: int, report: Report) -> list[list[Findings]]:
+async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[Findings]]":
     """This one and others, as many as there are cores; each takes the next check when it is done with one."""
     spawn = multiprocessing.get_context("spawn")
-    meters: Any = spawn.Array("q", len(wanted))
+    meters: Any = spawn.Array("q", MOST_JOBS)
     found: dict[int, list[Findings]] = {}
-    waiting = iter(enumerate(wanted))
-
-    async def work_here() -> None:
-        for n, job in waiting:
-            found[n] = await run_job(ask, job, partial(report, str(job)))
-
-    async def work_there(pool: ProcessPoolExecutor) -> None:
-        for n, job in waiting:
-            found[n] = await asyncio.get_running_loop().run_in_executor(pool, _run_there, n, job)
-
     with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool:
+        for _ in range(processes - 1):
+            pool.submit(_declared)  # they start now, and import what they need while this one does
+        wanted = jobs(ask.declared(ask.settings))
+        waiting = iter(enumerate(wanted))
+
+        async def work_here() -> None:
+            for n, job in waiting:
+                found[n] = await run_job(ask, job, partial(report, str(job)))
+
+        async def work_there() -> None:
+            for n, job in waiting:
+                found[n] = await asyncio.get_running_loop().run_in_executor(pool, _run_there, n, job)
+
         watching = asyncio.create_task(_watch(meters, wanted, report))
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(processes - 1):
-                    tasks.create_task(work_there(pool))
+                    tasks.create_task(work_there())
                 tasks.create_task(work_here())
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
@@ -172,7 +179,12 @@ def _begin(ask: Ask, meters: Any) -> None:
     seldom_collect()
 
 
-def _run_there(number: int, job: Job) -> list[Findings]:
+def _declared() -> None:
+    ask, _ = _asked
+    ask.declared(ask.settings)
+
+
+def _run_there(number: int, job: Job) -> "list[Findings]":
     ask, meters = _asked
 
     def tell(more: int) -> None:

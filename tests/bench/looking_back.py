@@ -53,6 +53,7 @@ async def run(_settings: Settings) -> list[Figure]:
             await rebuild(shop.settings, declared_services(shop.settings), target)
         verified = [await _verify(shop) for _ in range(ROUNDS)]
         await shop.write_orders_alone(EVENTS)
+        await shop.checkpoint()
         rebuilt, busy, quiet = await _rebuild(shop)
         orders = await _bare([shop.stores["order"]])
     ours, bare = sorted(verified, key=lambda pair: pair[0] / pair[1].fetched)[ROUNDS // 2]

@@ -1,46 +1,99 @@
 """I3: store and topic are the same, byte for byte, with keys, headers and partitions; each stream in order.
 
 Both are read once, side by side and in step by time, so that only what one has and the other has not (yet) is in
-memory. Bytes are compared as they are: nothing is decoded.
+memory. Bytes are compared as they are: nothing is decoded, and the store says of each event what Kafka should have.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
 import asyncpg
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from services.replay.checks.findings import Findings, Violation, World
+from services.replay.checks.wire import WRITTEN, Message, Wire, opened
 from services.replay.targets import Store
-from services.replay.topics import at_moment, begins, between, ends
+from services.replay.topics import at_moment, begins, ends
 from shared.envelope import EPOCH, Recorded, cloud_event_headers, millis
 from shared.refill import open_reader
 
 NAME, ABOUT = "store = topic", "every event, byte for byte; versions 1..n in the order of offsets"
 CHUNK = 10_000
+AHEAD = 3
+"""Chunks that the store is read ahead of the topic: what the topic shows is then found at once."""
 STRAYS = 50_000
 LOOK_SECONDS = 0.2
-SEPARATOR = b"\x1f"
-BLANK = Recorded("", 0, "", "", EPOCH, "", "", "", "", b"")
-HEADERS = tuple(name for name, _ in cloud_event_headers(BLANK, ""))
-PARTS = ("timestamp", *HEADERS, "value")
-PATTERN = SEPARATOR.join([b"%d", *[b"%b"] * (len(PARTS) - 1)])
 
-# What a message of the event would be: the timestamp, each header in order, and the value.
-MESSAGE = r"""
-convert_to(concat_ws(E'\x1f', trunc(extract(epoch FROM time) * 1000)::bigint, '1.0', event_id, type, $1::text,
-    stream_id, to_char(time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), version, correlation_id,
-    causation_id, actor, traceparent) || E'\x1f', 'UTF8') || value
+BLANK = Recorded("", 0, "", "", EPOCH, "", "", "", "", b"")
+HEADERS = [name for name, _ in cloud_event_headers(BLANK, "")]
+CONTENTS = {
+    "ce_specversion": "'1.0'",
+    "ce_id": "event_id::text",
+    "ce_type": "type",
+    "ce_source": "$1::text",
+    "ce_subject": "stream_id",
+    "ce_time": """to_char(time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
+    "ce_streamversion": "version::text",
+    "ce_correlationid": "correlation_id",
+    "ce_causationid": "causation_id",
+    "ce_actor": "actor",
+    "traceparent": "traceparent",
+}
+SIZES = {"ce_specversion": 3, "ce_id": 36, "ce_time": 27}
+"""Of those that are always as long."""
+
+
+def _front(n: int, name: str) -> bytes:
+    """What is in front of a header's content: its name, and before the first how many there are."""
+    return (WRITTEN[len(HEADERS)] if n == 0 else b"") + WRITTEN[len(name)] + name.encode()
+
+
+def _short() -> str:
+    """SQL for headers of which each length is one byte, so that most of them is text. Text can hold no zero, which is
+    the length of nothing; only the last one, often empty, is put behind it as bytes.
+    """
+    *others, last = HEADERS
+    parts = []
+    for n, name in enumerate(others):
+        parts.append("'" + _front(n, name).decode() + (chr(2 * SIZES[name]) if name in SIZES else "") + "'")
+        parts += [] if name in SIZES else [f"chr(2 * octet_length({CONTENTS[name]}))"]
+        parts.append(CONTENTS[name])
+    parts.append("'" + _front(len(others), last).decode() + "'")
+    return f"convert_to(concat({', '.join(parts)}), 'UTF8') || {_sized(CONTENTS[last])}"
+
+
+def _long() -> str:
+    fronts = (f"'\\x{_front(n, name).hex()}'::bytea || {_sized(CONTENTS[name])}" for n, name in enumerate(HEADERS))
+    return " || ".join(fronts)
+
+
+def _sized(text: str) -> str:
+    """The content with its length in front, of one, two or three bytes."""
+    n = f"2 * octet_length({text})"
+    return (
+        f"(CASE WHEN {n} < 1 << 7 THEN set_byte('\\x00', 0, {n})"
+        f" WHEN {n} < 1 << 14 THEN set_byte(set_byte('\\x0000', 0, {n} & 127 | 128), 1, {n} >> 7)"
+        f" ELSE set_byte(set_byte(set_byte('\\x000000', 0, {n} & 127 | 128), 1, {n} >> 7 & 127 | 128), 2, {n} >> 14)"
+        f" END || convert_to({text}, 'UTF8'))"
+    )
+
+
+IS_SHORT = " AND ".join(
+    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[2:-1] if name not in SIZES
+)
+# What a message of the event has: its time, its value, and its headers with their names and lengths.
+MESSAGE = f"""
+floor(date_part('epoch', time) * 1000 + 0.0005)::bigint, value, CASE WHEN {IS_SHORT} THEN {_short()} ELSE {_long()} END
 """
 READ = f"""
-SELECT convert_to(stream_id, 'UTF8'), {MESSAGE}, position FROM events
+SELECT convert_to(stream_id, 'UTF8'), position, {MESSAGE} FROM events
 WHERE position > $2 AND position <= $3 AND time >= $4 ORDER BY position LIMIT {CHUNK}
 """
 LOOK_UP = f"""
-SELECT convert_to(stream_id, 'UTF8'), version, {MESSAGE}, position
+SELECT convert_to(stream_id, 'UTF8'), position, {MESSAGE}, version
 FROM events JOIN unnest($2::text[], $3::int[]) AS wanted (stream_id, version) USING (stream_id, version)
 """
 HOLES = """
@@ -49,24 +102,42 @@ HAVING max(version) <> count(*) OR min(version) <> 1 ORDER BY stream_id LIMIT 10
 """
 
 
+Offsets = Mapping[int, int]
+"""By partition."""
+Goal = Callable[[], Awaitable[Offsets]]
+"""Where the topic ends now."""
+Sent = tuple[int, bytes]
+"""Of a message: its time, and what is behind its key."""
+
+
 class Stray(NamedTuple):
     """A message that was not the next of its stream in the store, as far as that was read."""
 
-    record: ConsumerRecord
-    message: bytes
+    partition: int
+    offset: int
+    key: bytes | None
+    sent: Sent
+
+
+class Stored(NamedTuple):
+    """What the topic should have of an event."""
+
+    stream: bytes
+    position: int
+    sent: Sent
 
 
 class Side:
     """Of one service: its store, its topic, and what only one of them has so far."""
 
-    def __init__(self, world: World, store: Store, kafka: AIOKafkaConsumer, findings: Findings) -> None:
+    def __init__(self, world: World, store: Store, wire: Wire, partitions: int, findings: Findings) -> None:
         self.world = world
         self.store = store
-        self.kafka = kafka
+        self.wire = wire
+        self.partitions = partitions
         self.findings = findings
         self.topic = store.service.decider.topic
-        self.partitions = len(kafka.assignment())
-        self.pending: dict[bytes, list[bytes]] = {}
+        self.pending: dict[bytes, list[Sent]] = {}
         """By stream: what the store has, and the topic has not shown yet."""
         self.early: dict[bytes | None, list[Stray]] = {}
         """By stream: what the topic has shown, and the store has further on, if it has it at all."""
@@ -77,7 +148,8 @@ class Side:
         self.at_odds: set[bytes | None] = set()
         """Streams with both: what comes next in the topic is not what comes next in the store."""
         self.position = 0
-        self.stored_ms = -1
+        self.stored_ms = deque([-1] * AHEAD, AHEAD)
+        """The times that the last chunks of the store have reached."""
         self.duplicates = 0
         self.outgoing = 0
         """Events that have not left the outbox."""
@@ -85,24 +157,26 @@ class Side:
     async def stored(self, last: int) -> AsyncIterator[Sequence[asyncpg.Record]]:
         position, since = 0, self.world.since or EPOCH
         while rows := await self.store.pool.fetch(READ, self.store.service.source, position, last, since):
-            position = rows[-1][2]
+            position = rows[-1][1]
             yield rows
 
     def take_stored(self, rows: Sequence[asyncpg.Record]) -> None:
-        pending, early = self.pending, self.early
-        for stream, message, _ in rows:
+        pending, early, written = self.pending, self.early, WRITTEN
+        ms = -1
+        for stream, _, ms, value, headers in rows:
+            sent = ms, written[len(value)] + value + headers
             shown = early.get(stream)
-            if shown and shown[0].message == message and stream not in pending:
+            if shown and shown[0].sent == sent and stream not in pending:
                 self._forget_first(stream, shown)
                 continue
             if shown:
                 self.at_odds.add(stream)
             if stream in pending:
-                pending[stream].append(message)
+                pending[stream].append(sent)
             else:
-                pending[stream] = [message]
-        self.position = rows[-1][2]
-        self.stored_ms = int(rows[-1][1].partition(SEPARATOR)[0])
+                pending[stream] = [sent]
+        self.position = rows[-1][1]
+        self.stored_ms.append(ms)
         self.findings.looked_at += len(rows)
         self.world.tell(len(rows))
 
@@ -113,26 +187,26 @@ class Side:
         else:
             del shown[0]
 
-    def take(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+    def take(self, partition: int, messages: Iterable[Message]) -> None:
         pending, early, count = self.pending, self.early, self.partitions
-        for record in records:
-            message, key = message_of(record), record.key
-            waiting = pending.get(key)
-            if waiting and waiting[0] == message and key not in early:
+        for offset, ms, key, rest in messages:
+            waiting = pending.get(key) if key is not None else None
+            if key is not None and waiting and waiting[0] == (ms, rest) and key not in early:
                 if len(waiting) == 1:
                     del pending[key]
                 else:
                     del waiting[0]
             else:
-                self._keep(Stray(record, message))
+                self._keep(Stray(partition, offset, key, (ms, rest)))
                 if waiting:
                     self.at_odds.add(key)
             if key is not None and crc32(key) % count != partition:
-                self._add(record, f"It is in partition {partition}; its key belongs into {crc32(key) % count}.")
+                misplaced = Stray(partition, offset, key, (ms, rest))
+                self._add(misplaced, f"It is in partition {partition}; its key belongs into {crc32(key) % count}.")
 
     def _keep(self, stray: Stray) -> None:
         self.ahead += 1
-        self.early.setdefault(stray.record.key, []).append(stray)
+        self.early.setdefault(stray.key, []).append(stray)
 
     async def settle_odds(self) -> None:
         """Now and then: neither side is kept for long where they differ."""
@@ -149,41 +223,44 @@ class Side:
         self.at_odds.clear()
         known = await self._look_up(strays)
         for stray in strays:
-            place = _place(stray.record)
+            place = _place(stray)
             self._judge(stray, known.get(place) if place else None)
 
-    async def _look_up(self, strays: Sequence[Stray]) -> dict[tuple[bytes, int], asyncpg.Record]:
-        places = [place for stray in strays if (place := _place(stray.record))]
+    async def _look_up(self, strays: Sequence[Stray]) -> dict[tuple[bytes, int], Stored]:
+        places = [place for stray in strays if (place := _place(stray))]
         streams, versions = [stream.decode(errors="replace") for stream, _ in places], [v for _, v in places]
         rows = await self.store.pool.fetch(LOOK_UP, self.store.service.source, streams, versions) if places else []
-        return {(row[0], row[1]): row for row in rows}
+        return {
+            (stream, version): Stored(stream, position, (ms, WRITTEN[len(value)] + value + headers))
+            for stream, position, ms, value, headers, version in rows
+        }
 
-    def _judge(self, stray: Stray, stored: asyncpg.Record | None) -> None:
-        record, message = stray
-        waiting = self.pending.get(record.key, [])
-        if record.key in self.early or (stored and stored[3] > self.position):
+    def _judge(self, stray: Stray, stored: Stored | None) -> None:
+        key, sent = stray.key, stray.sent
+        waiting = self.pending.get(key, []) if key is not None else []
+        if key in self.early or (stored and stored.position > self.position):
             self._keep(stray)  # the store has it further on, or one that was shown before it
-        elif message in waiting:
-            if waiting[0] != message:
-                self._add(record, f"It comes before version {_version(waiting[0])} of its stream.")
-            _drop(self.pending, record.key, message)
+        elif key is not None and sent in waiting:
+            if waiting[0] != sent:
+                self._add(stray, f"It comes before version {_version(waiting[0])} of its stream.")
+            _drop(self.pending, key, sent)
         elif stored is None:
-            self._add(record, "It is in the topic, and was never stored.")
-        elif stored[2] != message or record.key != stored[0]:
-            self._add(record, f"It is not what is stored: {_differing(stored[0], stored[2], record)}.")
-            if stored[2] in self.pending.get(stored[0], ()):
-                _drop(self.pending, stored[0], stored[2])
+            self._add(stray, "It is in the topic, and was never stored.")
+        elif stored.sent != sent or key != stored.stream:
+            self._add(stray, f"It is not what is stored: {_differing(stored, stray)}.")
+            if stored.sent in self.pending.get(stored.stream, ()):
+                _drop(self.pending, stored.stream, stored.sent)
         else:
             self.duplicates += 1  # a relay died: the same bytes twice are no harm
 
-    def _add(self, record: ConsumerRecord, what: str) -> None:
-        stream, version = _place(record) or ((record.key or b""), 0)
+    def _add(self, stray: Stray, what: str) -> None:
+        stream, version = _place(stray) or ((stray.key or b""), 0)
         name = stream.decode(errors="replace")
-        place = f"{record.topic}/{record.partition}/{record.offset}"
-        look = f"till history {name}" if version else f"till replay {record.topic} --where 'offset == {record.offset}'"
+        place = f"{self.topic}/{stray.partition}/{stray.offset}"
+        look = f"till history {name}" if version else f"till replay {self.topic} --where 'offset == {stray.offset}'"
         self.findings.add(Violation(what, f"{name}@{version}" if version else name, place, look))
 
-    async def settle_pending(self, reached: Mapping[TopicPartition, int], patience: float) -> None:
+    async def settle_pending(self, reached: Mapping[int, int], goal: Goal, patience: float) -> None:
         """What is stored and not in the topic is still in the outbox, or lost."""
         await self.settle(list(self.early))
         pending, self.pending = self.pending, {}
@@ -191,23 +268,23 @@ class Side:
         while pending:
             # In this order: what left the outbox before we looked is in the topic before its end.
             outgoing = await self._outgoing(pending)
-            goal = await ends(self.kafka)
-            async for _, records in between(self.kafka, reached, goal):
-                for record in records:
-                    if (message := message_of(record)) in pending.get(record.key, ()):
-                        _drop(pending, record.key, message)
-            reached = goal
-            for stream, messages in list(pending.items()):
-                for message in messages[:]:
-                    if (stream, message.split(SEPARATOR, 12)[12]) not in outgoing:
-                        self._missing(stream, message)
-                        _drop(pending, stream, message)
+            stops = await goal()
+            async for messages in _between(self.wire, reached, stops):
+                for _, ms, key, rest in messages:
+                    if key is not None and (ms, rest) in pending.get(key, ()):
+                        _drop(pending, key, (ms, rest))
+            reached = stops
+            for stream, waiting in list(pending.items()):
+                for sent in waiting[:]:
+                    if (stream, opened(sent[1])[0]) not in outgoing:
+                        self._missing(stream, sent)
+                        _drop(pending, stream, sent)
             if pending and time.monotonic() > give_up:
                 self.outgoing += sum(map(len, pending.values()))
                 return
             await asyncio.sleep(LOOK_SECONDS if pending else 0)
 
-    async def _outgoing(self, pending: dict[bytes, list[bytes]]) -> set[tuple[bytes, bytes]]:
+    async def _outgoing(self, pending: dict[bytes, list[Sent]]) -> set[tuple[bytes, bytes | None]]:
         keys = [stream.decode() for stream in pending]
         rows = await self.store.pool.fetch(
             "SELECT convert_to(key, 'UTF8'), value FROM outbox WHERE topic = $1 AND key = ANY($2::text[])",
@@ -216,53 +293,38 @@ class Side:
         )
         return {(row[0], row[1]) for row in rows}
 
-    def _missing(self, stream: bytes, message: bytes) -> None:
-        version = _version(message)
+    def _missing(self, stream: bytes, sent: Sent) -> None:
+        version = _version(sent)
         name = stream.decode()
         what = f"It is stored, and not in {self.topic}."
         self.findings.add(Violation(what, f"{name}@{version}", f"version {version}", f"till history {name}"))
 
 
-def message_of(record: ConsumerRecord) -> bytes:
-    """Empty where its headers are not those of an event. Written out, it takes half of what a loop takes."""
-    value = record.value
+def _place(stray: Stray) -> tuple[bytes, int] | None:
+    headers = dict(opened(stray.sent[1])[1])
     try:
-        (na, a), (nb, b), (nc, c), (nd, d), (ne, e), (nf, f), (ng, g), (nh, h), (ni, i), (nj, j), (nk, k) = (
-            record.headers
-        )
-    except ValueError:
-        return b""
-    if (na, nb, nc, nd, ne, nf, ng, nh, ni, nj, nk) != HEADERS or value is None:
-        return b""
-    return PATTERN % (record.timestamp, a, b, c, d, e, f, g, h, i, j, k, value)
-
-
-def _place(record: ConsumerRecord) -> tuple[bytes, int] | None:
-    headers = dict(record.headers)
-    try:
-        return headers["ce_subject"], int(headers["ce_streamversion"])
+        stream, version = headers[b"ce_subject"], headers[b"ce_streamversion"]
+        return (stream, int(version)) if stream is not None and version is not None else None
     except (KeyError, ValueError):
         return None
 
 
-def _version(message: bytes) -> int:
-    return int(message.split(SEPARATOR, 8)[7])
+def _version(sent: Sent) -> int:
+    return int(dict(opened(sent[1])[1])[b"ce_streamversion"] or 0)
 
 
-def _differing(stream: bytes, stored: bytes, record: ConsumerRecord) -> str:
-    ours = stored.split(SEPARATOR, len(PARTS) - 1)
-    headers = dict(record.headers)
-    theirs = [b"%d" % record.timestamp, *(headers.get(name, b"") for name in HEADERS), record.value or b""]
-    parts = [name for name, a, b in zip(PARTS, ours, theirs, strict=True) if a != b]
-    if record.key != stream:
-        parts.append("key")
-    if tuple(name for name, _ in record.headers) != HEADERS:
-        parts.append("names or order of headers")
-    return ", ".join(parts)
+def _differing(stored: Stored, stray: Stray) -> str:
+    (value, ours), (other, theirs) = opened(stored.sent[1]), opened(stray.sent[1])
+    found = dict(theirs)
+    parts = [("timestamp", stored.sent[0] != stray.sent[0])]
+    parts += [(name.decode(), content != found.get(name, b"")) for name, content in ours]
+    parts += [("value", value != other), ("key", stray.key != stored.stream)]
+    parts.append(("names or order of headers", [name for name, _ in ours] != [name for name, _ in theirs]))
+    return ", ".join(name for name, differs in parts if differs)
 
 
-def _drop(pending: dict[bytes, list[bytes]], stream: bytes, message: bytes) -> None:
-    pending[stream].remove(message)
+def _drop(pending: dict[bytes, list[Sent]], stream: bytes, sent: Sent) -> None:
+    pending[stream].remove(sent)
     if not pending[stream]:
         del pending[stream]
 
@@ -271,14 +333,19 @@ async def check(world: World, service: str) -> list[Findings]:
     store = world.stores[service]
     topic = store.service.decider.topic
     findings = Findings(f"{NAME}: {topic}", ABOUT)
-    async with open_reader(world.settings, topic) as kafka:
+    async with open_reader(world.settings, topic) as kafka, Wire.open(world.settings, topic) as wire:
+
+        async def goal() -> Offsets:
+            return {at.partition: offset for at, offset in (await ends(kafka)).items()}
+
         # The topic's end comes first: all that is before it is stored by the time we ask how far the store goes.
-        stops = await ends(kafka)
-        starts = await at_moment(kafka, world.since) if world.since else await begins(kafka)
+        stops = await goal()
+        begun = await at_moment(kafka, world.since) if world.since else await begins(kafka)
+        starts = {at.partition: offset for at, offset in begun.items()}
         last = await store.pool.fetchval("SELECT coalesce(max(position), 0) FROM events")
-        side = Side(world, store, kafka, findings)
-        await _read_in_step(side, starts, stops, last)
-        await side.settle_pending(stops, world.patience)
+        side = Side(world, store, wire, len(stops), findings)
+        await _read_in_step(side, starts, stops, last, goal)
+        await side.settle_pending(stops, goal, world.patience)
     for stream, count, highest in await store.pool.fetch(HOLES, timeout=600):
         what = f"Versions are missing in the store: it has {count} events, the last is version {highest}."
         findings.add(Violation(what, stream, f"version {highest}", f"till history {stream}"))
@@ -289,17 +356,14 @@ async def check(world: World, service: str) -> list[Findings]:
     return [findings]
 
 
-async def _read_in_step(
-    side: Side, starts: dict[TopicPartition, int], stops: dict[TopicPartition, int], last: int
-) -> None:
+async def _read_in_step(side: Side, starts: Offsets, stops: Offsets, last: int, goal: Goal) -> None:
     """Whichever is behind in time is read on: neither gets far ahead of the other."""
-    kafka, since = side.kafka, millis(side.world.since) if side.world.since else -1
+    since = millis(side.world.since) if side.world.since else -1
+    reached = dict(starts)
     left = {partition: -1 for partition, start in starts.items() if start < stops[partition]}
-    for partition in starts:
-        kafka.seek(partition, starts[partition])
     chunks, has_more = side.stored(last), True
     while has_more or left:
-        behind = [partition for partition, ms in left.items() if ms < side.stored_ms or not has_more]
+        behind = [partition for partition, ms in left.items() if ms < side.stored_ms[0] or not has_more]
         if has_more and not behind:
             rows = await anext(chunks, None)
             has_more = rows is not None
@@ -309,13 +373,22 @@ async def _read_in_step(
                 side.take_stored(rows)
             # The rest of the store is in no message before the ends that we set out to read.
             if not left and len(side.pending) > CHUNK:
-                await side.settle_pending(stops, patience=0)
+                await side.settle_pending(stops, goal, patience=0)
             continue
-        for partition, records in (await kafka.getmany(*behind, timeout_ms=500, max_records=CHUNK)).items():
-            wanted = [it for it in records if it.offset < stops[partition] and it.timestamp >= since]
-            side.take(partition.partition, wanted)
-            left[partition] = max(left[partition], records[-1].timestamp)
-        for partition in behind:
-            if await kafka.position(partition) >= stops[partition]:
+        for partition, (messages, following) in (await side.wire.fetch({it: reached[it] for it in behind})).items():
+            wanted = [it for it in messages if it[0] < stops[partition]]
+            side.take(partition, [it for it in wanted if it[1] >= since] if side.world.since else wanted)
+            left[partition] = max([left[partition]] + [it[1] for it in wanted[-1:]])
+            reached[partition] = following
+            if following >= stops[partition]:
                 del left[partition]
         await side.settle_odds()
+
+
+async def _between(wire: Wire, starts: Offsets, stops: Offsets) -> AsyncIterator[list[Message]]:
+    left = {partition: start for partition, start in starts.items() if start < stops[partition]}
+    while left:
+        for partition, (messages, following) in (await wire.fetch(left)).items():
+            yield [it for it in messages if it[0] < stops[partition]]
+            left[partition] = following
+        left = {partition: offset for partition, offset in left.items() if offset < stops[partition]}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import httpx
+import orjson
 
 from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.suspects import settle
@@ -87,7 +88,7 @@ class Till:
         if answer.status_code == httpx.codes.NOT_FOUND:
             return {"movements": []}
         answer.raise_for_status()
-        return answer.json()
+        return orjson.loads(answer.content)
 
     async def _recorded(self) -> AsyncIterator[tuple[Moved, str, int]]:
         after = 0

@@ -20,10 +20,9 @@ from deltalake import DeltaTable
 from nbclient import NotebookClient
 from pyspark.sql import SparkSession
 
-from analytics.commits import ingested
+from analytics.cut import present
 from analytics.layers.speed import bring_up_to_date
 from analytics.reading.asking import ask, found_tables
-from analytics.reading.delays import LAST
 from analytics.reading.freshness import Standing, freshness
 from analytics.report.questions import QUESTIONS
 from analytics.tables import read
@@ -210,7 +209,7 @@ def test_a_stream_takes_in_what_comes_until_ctrl_c(
     empty = new_lake()
 
     def press_ctrl_c_when_all_tables_have_a_batch() -> None:
-        eventually(lambda: ingested(empty, LAST), "a batch is in all tables", 150)
+        eventually(lambda: present(empty), "a batch is in all tables", 150)
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press_ctrl_c_when_all_tables_have_a_batch)

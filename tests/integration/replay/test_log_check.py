@@ -8,7 +8,7 @@ import pytest
 
 from services.replay.checks.findings import Findings
 from services.replay.verify import Ask, Job, run_job
-from shared.envelope import cloud_event_headers, millis
+from shared.envelope import Context, cloud_event_headers, millis
 from shared.service import Runtime
 from shared.settings import Settings
 from tests.integration.kit import (
@@ -100,6 +100,25 @@ async def test_a_message_twice_with_other_bytes_or_in_another_place(tallies: Tal
     assert len(whats) == len(set(whats)), "each is named once"
     assert all(violation.position.startswith(f"{tallies.topic}/") for violation in found.violations)
     assert all(violation.look.startswith("till ") for violation in found.violations)
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 8_191, 8_192, 20_000])
+async def test_headers_of_any_length_are_what_the_store_says_of_them(tallies: Tallies, length: int) -> None:
+    who = Context("a" * length, correlation_id="é" * (length // 2), causation_id="c", traceparent="t" * length)
+    async with tallies.opened() as runtime:
+        await runtime.handler.handle("tally:0", add(1, 2), who)
+        await relayed(runtime)
+        found = await checked(tallies)
+        whole = tallies.records()
+        send(
+            tallies.settings,
+            tallies.topic,
+            [whole[0]._replace(headers=(*whole[0].headers[:-1], ("traceparent", b"?")))],
+        )
+        differing = await checked(tallies)
+    assert told(found) == []
+    assert found.looked_at == 2
+    assert [what for _, what in told(differing)] == ["It is not what is stored: traceparent."]
 
 
 async def test_a_stream_whose_versions_come_out_of_order(tallies: Tallies) -> None:
