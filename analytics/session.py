@@ -51,10 +51,13 @@ def lake_session(settings: Settings, jars: Iterable[Path]) -> SparkSession:
     """Ready for Kafka, Avro and Delta. Where it runs is a matter of settings; the code is the same."""
     jars = list(jars)
     ours = files("analytics")
+    # Spark tells a batch that was stopped from one that failed by the text of the error, with an expression that needs
+    # half a kilobyte of the stack for each letter of it. The usual megabyte overflows.
+    options = f"-Xss16m -Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}"
     config = DELTA | {
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}",
+        "spark.driver.defaultJavaOptions": options,
         "spark.scheduler.allocation.file": f"file:{ours / 'pools.xml'}",
     }
     if settings.spark_master.startswith("local"):

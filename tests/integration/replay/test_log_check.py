@@ -102,23 +102,21 @@ async def test_a_message_twice_with_other_bytes_or_in_another_place(tallies: Tal
     assert all(violation.look.startswith("till ") for violation in found.violations)
 
 
-@pytest.mark.parametrize("length", [0, 1, 63, 64, 8_191, 8_192, 20_000])
-async def test_headers_of_any_length_are_what_the_store_says_of_them(tallies: Tallies, length: int) -> None:
-    who = Context("a" * length, correlation_id="é" * (length // 2), causation_id="c", traceparent="t" * length)
+async def test_headers_of_any_length_are_what_the_store_says_of_them(tallies: Tallies) -> None:
+    lengths = [0, 1, 63, 64, 8_191, 8_192, 20_000]
     async with tallies.opened() as runtime:
-        await runtime.handler.handle("tally:0", add(1, 2), who)
+        for n in lengths:
+            who = Context("a" * n, correlation_id="é" * (n // 2), causation_id="c", traceparent="t" * n)
+            await runtime.handler.handle(f"tally:{n}", add(1, 2), who)
         await relayed(runtime)
         found = await checked(tallies)
-        whole = tallies.records()
-        send(
-            tallies.settings,
-            tallies.topic,
-            [whole[0]._replace(headers=(*whole[0].headers[:-1], ("traceparent", b"?")))],
-        )
+        firsts = [record for record in tallies.records() if record.header("ce_streamversion") == "1"]
+        others = [first._replace(headers=(*first.headers[:-1], ("traceparent", b"?"))) for first in firsts]
+        send(tallies.settings, tallies.topic, others)
         differing = await checked(tallies)
     assert told(found) == []
-    assert found.looked_at == 2
-    assert [what for _, what in told(differing)] == ["It is not what is stored: traceparent."]
+    assert found.looked_at == 2 * len(lengths)
+    assert [what for _, what in told(differing)] == ["It is not what is stored: traceparent."] * len(lengths)
 
 
 async def test_a_stream_whose_versions_come_out_of_order(tallies: Tallies) -> None:
