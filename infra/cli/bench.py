@@ -21,7 +21,7 @@ ABOUT = {
     "relay": "The outbox relayed to Kafka: throughput and latency.",
     "http": "Requests answered by the shop API.",
     "alerts": "From a payment in Kafka to the fraud alert about it (takes minutes).",
-    "lake": "Kafka to bronze and silver: throughput, freshness, growth to 5 million events (takes most of an hour).",
+    "lake": "Kafka to bronze and silver: throughput, freshness, growth to 5 million events (takes half an hour).",
     "growth": "Appends and memory as the store grows to 5 million events (takes minutes).",
 }
 # Measures stacks of its own; the others share one that is started for them.

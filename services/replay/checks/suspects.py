@@ -9,6 +9,8 @@ from services.replay.checks.findings import Findings, World
 from services.replay.checks.flow import is_quiet, lags, open_ends
 
 LOOK_SECONDS = 0.1
+SOME, ENOUGH = 1_000, 1_000
+"""How many are looked at closely at a time, and how many violations are enough for one run."""
 
 Suspect = TypeVar("Suspect")
 Judge = Callable[[Collection[Suspect], bool], Awaitable[Collection[Suspect]]]
@@ -19,16 +21,26 @@ async def settle(world: World, suspects: Collection[Suspect], judge: Judge[Suspe
     """Until nothing is on its way any more, or what was has had time to arrive."""
     if not suspects:
         return
+    every = list(suspects)
     async with open_ends(world) as kafka:
         ends = await kafka.end_offsets(kafka.assignment())
         give_up = time.monotonic() + world.patience
-        while suspects:
-            # Asked before we look: what is wrong although nothing was on its way is wrong.
-            is_last = await is_quiet(world, kafka)
-            if not is_last and time.monotonic() > give_up:
-                if await lags(world, ends):
-                    findings.notes.append(f"{len(suspects)} are undecided: what would settle them is stuck, see flow.")
-                    return
-                is_last = True
-            suspects = await judge(suspects, is_last)
-            await asyncio.sleep(LOOK_SECONDS if suspects else 0)
+        for start in range(0, len(every), SOME):
+            if findings.total >= ENOUGH:
+                findings.notes.append(
+                    f"{len(every) - start:,} more look wrong in {findings.check}. Mend these first: each of the others"
+                    " would have to be looked at closely."
+                )
+                return
+            some: Collection[Suspect] = every[start : start + SOME]
+            while some:
+                # Asked before we look: what is wrong although nothing was on its way is wrong.
+                is_last = await is_quiet(world, kafka)
+                if not is_last and time.monotonic() > give_up:
+                    if await lags(world, ends):
+                        left = len(some) + len(every[start + SOME :])
+                        findings.notes.append(f"{left} are undecided: what would settle them is stuck, see flow.")
+                        return
+                    is_last = True
+                some = await judge(some, is_last)
+                await asyncio.sleep(LOOK_SECONDS if some else 0)

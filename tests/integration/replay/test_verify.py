@@ -166,6 +166,19 @@ def test_a_row_that_is_missing_a_row_that_is_behind_and_one_of_no_events(check: 
     assert check("folds", "catalog", "catalog.products").total == 0
 
 
+def test_when_very_much_is_wrong_some_of_it_is_enough(check: Check, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.replay.checks.suspects.SOME", 2)
+    monkeypatch.setattr("services.replay.checks.suspects.ENOUGH", 3)
+    wrong = [row[0] for row in sql("order", "UPDATE orders SET total = total + 1 RETURNING order_id")]
+    try:
+        found = check("folds", "order")
+    finally:
+        sql("order", "UPDATE orders SET total = total - 1")
+    assert found.total == 4, "the first two, and two more"
+    assert f"{len(wrong) - 4:,} more look wrong in view = fold: order.orders." in found.notes[0]
+    assert told(check("folds", "order")) == []
+
+
 def test_what_another_service_knows_of_a_product_is_checked_too(check: Check, sql: Sql) -> None:
     [[sku]] = sql("cart", "SELECT min(sku) FROM products")
     with changed(sql, "cart", "products", sku, "price", 1):
