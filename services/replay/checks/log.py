@@ -13,11 +13,12 @@ from zlib import crc32
 
 import asyncpg
 
+from services.replay.checks.expected import MESSAGE
 from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.wire import WRITTEN, Message, Wire, opened
 from services.replay.targets import Store
 from services.replay.topics import at_moment, begins, ends
-from shared.envelope import EPOCH, Recorded, cloud_event_headers, millis
+from shared.envelope import EPOCH, millis
 from shared.refill import open_reader
 
 NAME, ABOUT = "store = topic", "every event, byte for byte; versions 1..n in the order of offsets"
@@ -27,67 +28,6 @@ AHEAD = 3
 STRAYS = 50_000
 LOOK_SECONDS = 0.2
 
-BLANK = Recorded("", 0, "", "", EPOCH, "", "", "", "", b"")
-HEADERS = [name for name, _ in cloud_event_headers(BLANK, "")]
-CONTENTS = {
-    "ce_specversion": "'1.0'",
-    "ce_id": "event_id::text",
-    "ce_type": "type",
-    "ce_source": "$1::text",
-    "ce_subject": "stream_id",
-    "ce_time": """to_char(time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
-    "ce_streamversion": "version::text",
-    "ce_correlationid": "correlation_id",
-    "ce_causationid": "causation_id",
-    "ce_actor": "actor",
-    "traceparent": "traceparent",
-}
-SIZES = {"ce_specversion": 3, "ce_id": 36, "ce_time": 27}
-"""Of those that are always as long."""
-
-
-def _front(n: int, name: str) -> bytes:
-    """What is in front of a header's content: its name, and before the first how many there are."""
-    return (WRITTEN[len(HEADERS)] if n == 0 else b"") + WRITTEN[len(name)] + name.encode()
-
-
-def _short() -> str:
-    """SQL for headers of which each length is one byte, so that most of them is text. Text can hold no zero, which is
-    the length of nothing; only the last one, often empty, is put behind it as bytes.
-    """
-    *others, last = HEADERS
-    parts = []
-    for n, name in enumerate(others):
-        parts.append("'" + _front(n, name).decode() + (chr(2 * SIZES[name]) if name in SIZES else "") + "'")
-        parts += [] if name in SIZES else [f"chr(2 * octet_length({CONTENTS[name]}))"]
-        parts.append(CONTENTS[name])
-    parts.append("'" + _front(len(others), last).decode() + "'")
-    return f"convert_to(concat({', '.join(parts)}), 'UTF8') || {_sized(CONTENTS[last])}"
-
-
-def _long() -> str:
-    fronts = (f"'\\x{_front(n, name).hex()}'::bytea || {_sized(CONTENTS[name])}" for n, name in enumerate(HEADERS))
-    return " || ".join(fronts)
-
-
-def _sized(text: str) -> str:
-    """The content with its length in front, of one, two or three bytes."""
-    n = f"2 * octet_length({text})"
-    return (
-        f"(CASE WHEN {n} < 1 << 7 THEN set_byte('\\x00', 0, {n})"
-        f" WHEN {n} < 1 << 14 THEN set_byte(set_byte('\\x0000', 0, {n} & 127 | 128), 1, {n} >> 7)"
-        f" ELSE set_byte(set_byte(set_byte('\\x000000', 0, {n} & 127 | 128), 1, {n} >> 7 & 127 | 128), 2, {n} >> 14)"
-        f" END || convert_to({text}, 'UTF8'))"
-    )
-
-
-IS_SHORT = " AND ".join(
-    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[2:-1] if name not in SIZES
-)
-# What a message of the event has: its time, its value, and its headers with their names and lengths.
-MESSAGE = f"""
-floor(date_part('epoch', time) * 1000 + 0.0005)::bigint, value, CASE WHEN {IS_SHORT} THEN {_short()} ELSE {_long()} END
-"""
 READ = f"""
 SELECT convert_to(stream_id, 'UTF8'), position, {MESSAGE} FROM events
 WHERE position > $2 AND position <= $3 AND time >= $4 ORDER BY position LIMIT {CHUNK}
