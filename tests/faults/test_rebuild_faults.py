@@ -1,9 +1,12 @@
 """A rebuild dies by SIGKILL on its way. The live view is untouched, and the next one goes on where it was."""
 
+import asyncio
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.e2e.shop import Shop, new_sku, put_product, started
@@ -61,6 +64,43 @@ def test_killed_while_it_builds_and_while_it_swaps_it_goes_on_where_it_was(
     assert done["resumed"] >= built["events"]
     assert done["differences"]["counts"] == {}
     assert [row[0] for row in shown(shop)] == sorted([*(row[0] for row in before), late.sku])
+
+
+def test_ctrl_c_leaves_the_live_view_as_it_is(
+    shop: Shop, rebuild: Callable[..., Any], stack_environment: dict[str, str]
+) -> None:
+    before = shown(shop)
+    with (
+        held(shop, "SELECT FROM catalog.offsets WHERE consumer = 'catalog.products' FOR UPDATE"),
+        Till(stack_environment).begin("rebuild", "catalog.products") as process,
+    ):
+        full = "SELECT FROM building WHERE consumer = 'catalog.products' AND is_full"
+        eventually(lambda: shop.fetch("catalog__new", full), "it waits for the swap")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "Interrupted. catalog.products is as it was; the same command goes on where it stopped." in said
+    assert "Traceback" not in said
+    assert shown(shop) == before
+    ran = rebuild()
+    assert ran.code == 0, ran.err
+    assert ran.document[0]["resumed"] > 0
+    assert shown(shop) == before
+
+
+@contextmanager
+def held(shop: Shop, lock: str) -> Iterator[None]:
+    """By somebody else, until the end of the block."""
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(shop.settings.database_url.get_secret_value()))
+        transaction = connection.transaction()
+        runner.run(transaction.start())
+        runner.run(connection.execute(lock))
+        try:
+            yield
+        finally:
+            runner.run(transaction.rollback())
+            runner.run(connection.close())
 
 
 def test_two_at_once_do_not_get_in_each_others_way(shop: Shop, stack_environment: dict[str, str]) -> None:
