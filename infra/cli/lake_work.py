@@ -16,6 +16,7 @@ from infra.cli.console import as_json as json_option
 from infra.cli.console import out, print_json
 from infra.cli.lake_spark import alone, at_work
 from infra.cli.progress import progress
+from infra.cli.refusals import BadInput
 from shared.errors import OperatorError
 from shared.settings import Settings
 
@@ -118,11 +119,12 @@ def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> Non
       till lake replay orders --from kafka --no-swap
       till lake replay funnel --undo
     """
+    name = name.removeprefix("gold.")
+    _require_table(name)
     settings = Settings.load()
     require_lake(settings)
     if source == "kafka":
         require_kafka(settings)
-    name = name.removeprefix("gold.")
     with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
         from analytics.layers import kappa
 
@@ -142,6 +144,15 @@ def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> Non
     out.print(told)
     if not undo and replayed.difference:
         show_difference(replayed.difference, "replayed", "live")
+
+
+def _require_table(name: str) -> None:
+    """Asked before Spark is started for it."""
+    from analytics.gold import GOLD
+
+    names = [table.name for table in GOLD]
+    if name not in names:
+        raise BadInput(f"There is no gold table {name}. There are: {', '.join(names)}.")
 
 
 @click.command()

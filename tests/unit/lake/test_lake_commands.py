@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from infra.cli.lake_spark import alone
-from infra.cli.lake_work import lines
+from infra.cli.lake_work import lines, replay
 from shared.errors import OperatorError
 from shared.settings import Settings
 
@@ -52,3 +53,9 @@ def test_what_the_lake_says_of_a_table_is_a_step_that_is_done() -> None:
         ("gold.funnel", "reading bronze from the beginning, up to batch 7 of the ingest"),
         ("gold.funnel", "done: swapped"),
     ]
+
+
+def test_a_table_that_does_not_exist_is_named_before_spark_starts() -> None:
+    ran = CliRunner().invoke(replay, ["nothing"])
+    assert ran.exit_code == 2
+    assert "There is no gold table nothing. There are: carts, orders, " in ran.stderr
