@@ -50,7 +50,7 @@ def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> lis
                 with driver(environment) as process:
                     dead += _dies(settings, process)
                 tell(f"Deaths: {dead} of {deaths}, with batch {_batch(settings)} in bronze.")
-        with driver(environment) as process:
+        with driver(environment | {"TILL_LAKE_BATCH_EVENTS": str(100 * BATCH)}) as process:
             assert process.wait(600) == 0, "the last one was to finish"
         return faults(settings)
 
