@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
+from analytics.paths import TOPICS
 from analytics.reading.delays import delays
 from analytics.reading.freshness import freshness, reached_by
 from infra.cli.lake_pages import lake_line
@@ -57,8 +58,11 @@ def test_a_batch_took_from_its_messages_until_the_last_table_had_it(lake: Settin
     for batch in range(2):
         came = [NOON + timedelta(minutes=batch, seconds=second) for second in (0, 4)]
         _ingest(lake, "bronze.events", batch, came, visible=NOON + timedelta(minutes=batch, seconds=5))
-        _ingest(lake, "silver.stock_events", batch, [], visible=NOON + timedelta(minutes=batch, seconds=7.5))
+        for seconds, table in zip((6, 7.5, 7, 6.5), TOPICS.values(), strict=True):
+            _ingest(lake, f"silver.{table}", batch, [], visible=NOON + timedelta(minutes=batch, seconds=seconds))
     _ingest(lake, "bronze.events", 2, [NOON], visible=NOON + timedelta(minutes=9))
+    for table in [*TOPICS.values()][1:]:
+        _ingest(lake, f"silver.{table}", 2, [], visible=NOON + timedelta(minutes=9))
     found = delays(lake)
     assert [(it.visible, it.newest, it.oldest) for it in found] == [
         (NOON + timedelta(seconds=7.5), 3.5, 7.5),
