@@ -42,7 +42,8 @@ class Cut:
 def present(settings: Settings) -> Cut | None:
     """The newest batch that all tables have; None where there is none. Some of them may be at the next already."""
     for last in {_batch(it): it for table in TABLES if (it := newest(settings, f"silver.{table}"))}.values():
-        silver = {table: version for table in TABLES if (version := _version(settings, table, _batch(last)))}
+        found = {table: _version(settings, table, _batch(last)) for table in TABLES}
+        silver = {table: version for table, version in found.items() if version is not None}
         if len(silver) == len(TABLES):
             return Cut(silver, *_batch(last), last.said["offsets"])
     return None
