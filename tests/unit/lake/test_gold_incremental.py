@@ -45,6 +45,7 @@ def test_a_stream_in_any_order_comes_to_what_a_batch_computes(
     assert stream.rows == without_derived(SHOPPING_TABLES, batch)
 
 
+@pytest.mark.slow
 def test_a_unit_that_is_not_seen_to_be_touched_makes_a_difference(
     spark: SparkSession, shuffled: dict[str, DataFrame]
 ) -> None:
