@@ -2,6 +2,7 @@
 
 from shared.settings import Settings
 
+LAYERS = ("bronze", "silver", "gold", "batch", "speed")
 TOPICS = {
     "cart.events": "cart_events",
     "order.events": "order_events",

@@ -13,13 +13,13 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from analytics import storage
 from analytics.commits import versions
 from analytics.ingest.avro import struct_of
+from analytics.paths import LAYERS
 from analytics.paths import TOPICS as TOPICS
 from analytics.paths import path_of as path_of
 from analytics.served import Served, laid_over
 from shared.schemas import EventSchema, Schemas, load_schemas
 from shared.settings import Settings
 
-LAYERS = ("bronze", "silver", "gold", "batch", "speed")
 ALERTS = "fraud.alerts"
 
 MESSAGE = {

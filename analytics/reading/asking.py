@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from analytics.commits import versions as versions_of
-from analytics.paths import TOPICS, path_of
+from analytics.paths import LAYERS, TOPICS, path_of
 from analytics.reading.delta_types import duckdb_type, quoted
 from analytics.reading.queries import WrongQuery, parsed
 from analytics.reading.travel import versions_at
@@ -23,7 +23,7 @@ from analytics.served import Served, laid_over
 from shared.errors import OperatorError
 from shared.settings import Settings
 
-LAYERS = ("bronze", "silver", "gold", "batch", "speed", "replay")
+SHOWN = (*LAYERS, "replay")
 PROMISED = (
     "bronze.events",
     *(f"silver.{name}" for name in (*TOPICS.values(), "quarantine")),
@@ -50,7 +50,7 @@ def found_tables(settings: Settings) -> list[str]:
     """What is there, by name: all tables of a folder, those of the contract in an object store."""
     if "://" in settings.lake:
         return [name for name in PROMISED if DeltaTable.is_deltatable(path_of(settings, name))]
-    logs = [log for layer in LAYERS for log in sorted(Path(settings.lake, layer).glob("*/_delta_log"))]
+    logs = [log for layer in SHOWN for log in sorted(Path(settings.lake, layer).glob("*/_delta_log"))]
     # One that is being made has no commit yet.
     return [f"{log.parents[1].name}.{log.parent.name}" for log in logs if any(log.glob("*.json"))]
 
@@ -132,7 +132,7 @@ def columns_of(snapshot: DeltaTable) -> dict[str, str]:
 
 def _wanted(settings: Settings, asked: Iterable[str], there: list[str]) -> list[str]:
     """Those that the query names. One that names none, like SHOW TABLES, may want any."""
-    ours = [name for name in asked if name.partition(".")[0] in (*LAYERS, "serving")]
+    ours = [name for name in asked if name.partition(".")[0] in (*SHOWN, "serving")]
     for name in ours:
         if name not in there:
             if name in PROMISED or not there:

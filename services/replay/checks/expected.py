@@ -62,7 +62,7 @@ def _sized(text: str) -> str:
 
 
 IS_SHORT = " AND ".join(
-    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[2:-1] if name not in SIZES
+    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[:-1] if name not in SIZES
 )
 # Milliseconds are cut, not rounded, with half a microsecond against what a float lacks of a whole one.
 MILLIS = "floor(date_part('epoch', time) * 1000 + 0.0005)::bigint"

@@ -318,7 +318,8 @@ async def _read_in_step(side: Side, starts: Offsets, stops: Offsets, last: int, 
         for partition, (messages, following) in (await side.wire.fetch({it: reached[it] for it in behind})).items():
             wanted = [it for it in messages if it[0] < stops[partition]]
             side.take(partition, [it for it in wanted if it[1] >= since] if side.world.since else wanted)
-            left[partition] = max([left[partition]] + [it[1] for it in wanted[-1:]])
+            if wanted:
+                left[partition] = max(left[partition], wanted[-1][1])
             reached[partition] = following
             if following >= stops[partition]:
                 del left[partition]

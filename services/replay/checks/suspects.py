@@ -5,6 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
 from services.replay.checks.findings import Findings, World
 from services.replay.checks.flow import is_quiet, lags, open_ends
 
@@ -21,26 +23,40 @@ async def settle(world: World, suspects: Collection[Suspect], judge: Judge[Suspe
     """Until nothing is on its way any more, or what was has had time to arrive."""
     if not suspects:
         return
-    every = list(suspects)
+    left = list(suspects)
+    give_up = time.monotonic() + world.patience
     async with open_ends(world) as kafka:
         ends = await kafka.end_offsets(kafka.assignment())
-        give_up = time.monotonic() + world.patience
-        for start in range(0, len(every), SOME):
+        while left:
             if findings.total >= ENOUGH:
                 findings.notes.append(
-                    f"{len(every) - start:,} more look wrong in {findings.check}. Mend these first: each of the others"
-                    " would have to be looked at closely."
+                    f"{len(left):,} more look wrong in {findings.check}. Mend these first: each of the others would"
+                    " have to be looked at closely."
                 )
                 return
-            some: Collection[Suspect] = every[start : start + SOME]
-            while some:
-                # Asked before we look: what is wrong although nothing was on its way is wrong.
-                is_last = await is_quiet(world, kafka)
-                if not is_last and time.monotonic() > give_up:
-                    if await lags(world, ends):
-                        left = len(some) + len(every[start + SOME :])
-                        findings.notes.append(f"{left} are undecided: what would settle them is stuck, see flow.")
-                        return
-                    is_last = True
-                some = await judge(some, is_last)
-                await asyncio.sleep(LOOK_SECONDS if some else 0)
+            some, left = left[:SOME], left[SOME:]
+            if stuck := await _undecided(world, kafka, ends, some, judge, give_up):
+                undecided = len(stuck) + len(left)
+                findings.notes.append(f"{undecided} are undecided: what would settle them is stuck, see flow.")
+                return
+
+
+async def _undecided(
+    world: World,
+    kafka: AIOKafkaConsumer,
+    ends: dict[TopicPartition, int],
+    some: Collection[Suspect],
+    judge: Judge[Suspect],
+    give_up: float,
+) -> Collection[Suspect]:
+    """Those that cannot be decided, because what would do it does not come."""
+    while some:
+        # Asked before we look: what is wrong although nothing was on its way is wrong.
+        is_last = await is_quiet(world, kafka)
+        if not is_last and time.monotonic() > give_up:
+            if await lags(world, ends):
+                return some
+            is_last = True
+        some = await judge(some, is_last)
+        await asyncio.sleep(LOOK_SECONDS if some else 0)
+    return ()

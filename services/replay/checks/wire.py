@@ -145,15 +145,15 @@ class Wire:
 
     async def fetch(self, wanted: Mapping[int, int]) -> Fetched:
         """By partition: some messages from that offset on, and the offset that comes next."""
-        for tries_left in reversed(range(TRIES)):
+        for _ in range(TRIES - 1):
             try:
                 return await self._fetch(wanted)
             except KafkaError as error:  # a broker goes, and another one leads
-                if not (error.retriable and tries_left):
+                if not error.retriable:
                     raise
             await asyncio.sleep(RETRY_SECONDS)
             await self._client.force_metadata_update()
-        raise AssertionError
+        return await self._fetch(wanted)
 
     async def _fetch(self, wanted: Mapping[int, int]) -> Fetched:
         by_leader: dict[int, list[tuple[int, int, int]]] = {}
