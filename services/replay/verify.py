@@ -1,13 +1,16 @@
 """All checks, one after the other or, where there is much to read, in processes of their own: a core for each."""
 
 import asyncio
+import atexit
 import gc
 import importlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -31,6 +34,8 @@ LOOK_SECONDS = 0.1
 MANY = 100_000
 """Events from which on processes of their own are worth their start."""
 MOST_JOBS = 64
+LONGEST_FIRST = ("folds", "money", "log", "flow", "lake")
+"""So that no process is left alone with a long one at the end."""
 
 Declared = Callable[[Settings], "Sequence[Service]"]
 """The services. A function, because a process of its own has to find them by itself."""
@@ -60,7 +65,6 @@ class Ask:
 
 
 def jobs(services: "Sequence[Service]") -> list[Job]:
-    """Those that read most come first."""
     found = [Job(check, service.name) for check in ("log", "folds") for service in services]
     return [*found, Job("money"), Job("flow"), Job("lake")]
 
@@ -120,11 +124,11 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
     spawn = multiprocessing.get_context("spawn")
     meters: Any = spawn.Array("q", MOST_JOBS)
     found: dict[int, list[Findings]] = {}
-    with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool:
+    with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool, _no_longer_than_needed():
         for _ in range(processes - 1):
             pool.submit(_declared)  # they start now, and import what they need while this one does
         wanted = jobs(ask.declared(ask.settings))
-        waiting = iter(enumerate(wanted))
+        waiting = iter(sorted(enumerate(wanted), key=lambda it: LONGEST_FIRST.index(it[1].check)))
 
         async def work_here() -> None:
             for n, job in waiting:
@@ -141,12 +145,28 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
                     tasks.create_task(work_there())
                 tasks.create_task(work_here())
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            raise _told(failed.exceptions[0]) from None
         finally:
             watching.cancel()
             await watching
-            pool.shutdown(wait=False, cancel_futures=True)
     return [found[n] for n in range(len(wanted))]
+
+
+@contextmanager
+def _no_longer_than_needed() -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # else all of them would first come to the end of what they are at
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+
+
+def _told(error: Exception) -> Exception:
+    if not isinstance(error, BrokenProcessPool):
+        return error
+    what = "A process of the check was killed from outside, as happens where memory is short."
+    return OperatorError(what, "Check less of history: till verify --since -1d")
 
 
 async def _watch(meters: Any, wanted: Sequence[Job], report: Report) -> None:
@@ -177,6 +197,7 @@ def _begin(ask: Ask, meters: Any) -> None:
     global _asked  # noqa: PLW0603 - a process of a pool has no other place to keep what it was started with
     _asked = ask, meters
     seldom_collect()
+    atexit.register(gc.freeze)  # as in every process of `till`
 
 
 def _declared() -> None:

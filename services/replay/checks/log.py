@@ -316,7 +316,7 @@ async def _read_in_step(side: Side, starts: Offsets, stops: Offsets, last: int, 
                 await side.settle_pending(stops, goal, patience=0)
             continue
         for partition, (messages, following) in (await side.wire.fetch({it: reached[it] for it in behind})).items():
-            wanted = [it for it in messages if it[0] < stops[partition]]
+            wanted = messages if following <= stops[partition] else [it for it in messages if it[0] < stops[partition]]
             side.take(partition, [it for it in wanted if it[1] >= since] if side.world.since else wanted)
             if wanted:
                 left[partition] = max(left[partition], wanted[-1][1])

@@ -15,6 +15,7 @@ from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.suspects import settle
 from services.replay.money import at_odds, kept, said
 from services.replay.targets import Store
+from shared.codec import UnknownSchema
 from shared.errors import OperatorError
 from shared.money import Money
 
@@ -99,7 +100,11 @@ class Till:
             self._note(len(rows))
 
     async def _deed(self, row: asyncpg.Record) -> Moved:
-        event = await self.payments.memory.decode(row["value"])
+        memory = self.payments.memory
+        try:
+            event = memory.decode_known(row["value"])
+        except UnknownSchema:
+            event = await memory.decode(row["value"])
         return Moved(event.payment_id, DEEDS[row["type"]], event.amount, event.reference)
 
     async def _orders(self) -> AsyncIterator[Sequence[asyncpg.Record]]:

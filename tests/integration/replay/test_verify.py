@@ -1,9 +1,12 @@
 """A checker that has never failed proves nothing: each bug here is planted in a real shop, found, and taken out."""
 
 import asyncio
+import multiprocessing
+import os
+import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +15,8 @@ import pytest
 from infra.events import declared_services
 from services.replay.checks.findings import Findings
 from services.replay.verify import Ask, Job, verify
+from shared.errors import OperatorError
+from shared.service import Service
 from shared.settings import Settings
 from tests.integration.replay.conftest import Asked, Check
 from tests.till import Till, eventually
@@ -99,6 +104,19 @@ def test_checks_that_run_in_processes_of_their_own_find_the_same(
         log, views = asyncio.run(verify(ask, lambda check, more: looked.update({check: more}), processes=2))
     assert (log.total, views.total) == (0, 1)
     assert looked == {"log order": log.looked_at, "folds order": views.looked_at}
+
+
+def killed_elsewhere(settings: Settings) -> Sequence[Service]:
+    """The services; a process that was started to check them dies of asking."""
+    if multiprocessing.parent_process():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return declared_services(settings)
+
+
+def test_a_process_that_was_killed_is_told_in_words(shop: Settings) -> None:
+    with pytest.raises(OperatorError, match="A process of the check was killed"):
+        asyncio.run(verify(Ask(shop, killed_elsewhere, None, 5.0), processes=2))
+    assert multiprocessing.active_children() == []
 
 
 def test_only_what_happened_since_is_looked_at(asked: Asked) -> None:
