@@ -4,11 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from aiokafka.producer.message_accumulator import BatchBuilder
 
 from shared.cancellation import heed_cancellation
 from shared.crashpoints import crashpoint
@@ -27,8 +28,25 @@ RETRY_SECONDS = 1.0
 
 # Everything that is there, lowest position first. Never `position > last`: a transaction that took a lower
 # position may commit later than one that took a higher, and its messages would be passed over for ever.
-TAKE = "SELECT position, topic, key, value, headers, time FROM outbox ORDER BY position LIMIT $1"
+TAKE = """
+SELECT position, topic, key, value, headers, time FROM outbox
+WHERE position <> ALL($1::bigint[]) ORDER BY position LIMIT $2
+"""
 DELETE = "DELETE FROM outbox WHERE position = ANY($1::bigint[])"
+
+
+class Batch(NamedTuple):
+    """For one partition."""
+
+    builder: BatchBuilder
+    positions: list[int]
+    """Of its messages, in the outbox."""
+
+
+Batches = dict[tuple[str, int], Batch]
+"""By topic and partition."""
+Sent = Sequence[tuple[Batch, "asyncio.Future[Any]"]]
+"""With what Kafka will answer."""
 
 
 class Relay:
@@ -73,22 +91,30 @@ class Relay:
         self._wake.set()
 
     async def _publish_for_ever(self, connection: Connection, producer: AIOKafkaProducer) -> None:
+        batches = await self._take(connection, producer)
         while True:
             heed_cancellation()
-            self._wake.clear()
-            rows = await connection.fetch(TAKE, ROUND)
-            if not rows:
+            if not batches:
                 await self._woken()
+                batches = await self._take(connection, producer)
                 continue
             # Committed, not sent: after a death here the next relay finds the same rows. Nothing lost.
             crashpoint("committed, not sent")
-            acknowledged, failure = await publish(producer, rows)
+            sent = await send(producer, batches)
+            following = await self._take(connection, producer, sent)  # while Kafka stores what was sent
+            acknowledged, failure = await answers(sent)
             # Sent, not deleted: after a death here they are sent again, byte for byte. Consumers see a duplicate.
             crashpoint("sent, not deleted")
             await connection.execute(DELETE, acknowledged)
             self.published += len(acknowledged)
             if failure:
                 raise failure
+            batches = following
+
+    async def _take(self, connection: Connection, producer: AIOKafkaProducer, under_way: Sent = ()) -> Batches:
+        self._wake.clear()
+        positions = [position for batch, _ in under_way for position in batch.positions]
+        return await pack(producer, await connection.fetch(TAKE, positions, ROUND))
 
     async def _woken(self) -> None:
         with suppress(TimeoutError):
@@ -128,12 +154,13 @@ async def open_producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
 
 
 async def publish(producer: AIOKafkaProducer, rows: Sequence[Any]) -> tuple[list[int], KafkaError | None]:
-    """Send one batch to each partition; the positions that were acknowledged, and what went wrong, if anything.
+    """The positions that were acknowledged (of what is too much for a batch, none are), and what went wrong, if so."""
+    return await answers(await send(producer, await pack(producer, rows)))
 
-    One batch and no more: were a second in flight, it could arrive although the first did not,
-    and the retry would break the order of a stream.
-    """
-    batches: dict[tuple[str, int], tuple[Any, list[int]]] = {}
+
+async def pack(producer: AIOKafkaProducer, rows: Sequence[Any]) -> Batches:
+    """One batch for each partition. What is too much for it is left for the next."""
+    batches: Batches = {}
     partitions: dict[str, int] = {}
     full: set[tuple[str, int]] = set()
     for position, topic, key, value, headers, time in rows:
@@ -143,23 +170,34 @@ async def publish(producer: AIOKafkaProducer, rows: Sequence[Any]) -> tuple[list
         if target in full:
             continue
         if target not in batches:
-            batches[target] = producer.create_batch(), []
-        batch, positions = batches[target]
-        added = batch.append(timestamp=millis(time), key=key.encode(), value=value, headers=unpack_headers(headers))
+            batches[target] = Batch(producer.create_batch(), [])
+        builder, positions = batches[target]
+        added = builder.append(timestamp=millis(time), key=key.encode(), value=value, headers=unpack_headers(headers))
         if added is None:
             full.add(target)
         else:
             positions.append(position)
-    sent = [
-        await producer.send_batch(batch, topic, partition=partition)
-        for (topic, partition), (batch, _) in batches.items()
+    return batches
+
+
+async def send(producer: AIOKafkaProducer, batches: Batches) -> Sent:
+    """One batch to each partition, and no more before the answers are there: were a second in flight, it could arrive
+    although the first did not, and the retry would break the order of a stream.
+    """
+    return [
+        (batch, await producer.send_batch(batch.builder, topic, partition=partition))
+        for (topic, partition), batch in batches.items()
     ]
-    results = await asyncio.gather(*sent, return_exceptions=True)
+
+
+async def answers(sent: Sent) -> tuple[list[int], KafkaError | None]:
+    """The positions that were acknowledged, and what went wrong, if anything."""
+    results = await asyncio.gather(*(answer for _, answer in sent), return_exceptions=True)
     acknowledged: list[int] = []
     failure: KafkaError | None = None
-    for (_, positions), result in zip(batches.values(), results, strict=True):
+    for (batch, _), result in zip(sent, results, strict=True):
         if isinstance(result, BaseException):
             failure = result if isinstance(result, KafkaError) else KafkaError(result)
         else:
-            acknowledged += positions
+            acknowledged += batch.positions
     return acknowledged, failure

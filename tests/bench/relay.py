@@ -3,7 +3,7 @@
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -119,14 +119,14 @@ async def _lost(settings: Settings, keys: set[str]) -> int:
 async def _relay_latency(settings: Settings, pool: Pool, store: EventStore) -> list[float]:
     """From the moment the commit returns to the moment the broker's acknowledgement is in."""
     acknowledged = asyncio.Event()
-    publish = shared.relay.publish
+    answers = shared.relay.answers
 
-    async def observed(producer: Any, rows: Sequence[Any]) -> Any:
-        result = await publish(producer, rows)
+    async def observed(sent: Any) -> Any:
+        result = await answers(sent)
         acknowledged.set()
         return result
 
-    shared.relay.publish = observed
+    shared.relay.answers = observed
     running = asyncio.create_task(Relay(pool, settings, "cart").run())
     took = []
     try:
@@ -139,7 +139,7 @@ async def _relay_latency(settings: Settings, pool: Pool, store: EventStore) -> l
                 took.append((time.perf_counter() - committed) * 1000)
             await asyncio.sleep(0.005)
     finally:
-        shared.relay.publish = publish
+        shared.relay.answers = answers
         await _stopped(running)
     return took
 
