@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -116,6 +117,20 @@ def killed_elsewhere(settings: Settings) -> Sequence[Service]:
 def test_a_process_that_was_killed_is_told_in_words(shop: Settings) -> None:
     with pytest.raises(OperatorError, match="A process of the check was killed"):
         asyncio.run(verify(Ask(shop, killed_elsewhere, None, 5.0), processes=2))
+
+
+def slow_elsewhere(settings: Settings) -> Sequence[Service]:
+    if multiprocessing.parent_process():
+        time.sleep(60)
+    return declared_services(settings)
+
+
+def test_when_one_check_fails_the_others_are_not_waited_for(shop: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.replay.verify.jobs", lambda _: [Job("log", "order"), Job("flow", "of nobody")])
+    began = time.monotonic()
+    with pytest.raises(TypeError):
+        asyncio.run(verify(Ask(shop, slow_elsewhere, None, 5.0), processes=2))
+    assert time.monotonic() - began < 30
     assert multiprocessing.active_children() == []
 
 
