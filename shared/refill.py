@@ -40,9 +40,13 @@ JOIN events USING (stream_id, version)
 WHERE (given.event_id, given.value) <> (events.event_id, events.value)
 """
 HOLES = "SELECT stream_id FROM events GROUP BY stream_id HAVING max(version) <> count(*) LIMIT 3"
+# Which moments the streams had set was in the database that was lost: each is asked once, and says when to look again.
+LOOK_AT_ALL = """
+INSERT INTO deadlines (stream_id, due, version) SELECT stream_id, now(), max(version) FROM events GROUP BY stream_id
+"""
 
 
-async def refill_if_empty(pool: Pool, settings: Settings, service: str, topic: str) -> int:
+async def refill_if_empty(pool: Pool, settings: Settings, service: str, topic: str, has_deadlines: bool = False) -> int:
     """A service that lost its database goes on where its topic ends: were it to start empty, it would
     write version 1 of streams that exist. All or nothing: the next start after a death finds it empty again.
     """
@@ -58,6 +62,8 @@ async def refill_if_empty(pool: Pool, settings: Settings, service: str, topic: s
                 f"{topic} cannot refill the store: versions are missing in it, of {', '.join(holes)}.",
                 "Restore the database from a backup, or the topic from another cluster.",
             )
+        if has_deadlines:
+            await connection.execute(LOOK_AT_ALL)
         if filled:
             log.info("store refilled from its topic", extra={"service": service, "topic": topic, "events": filled})
         return filled

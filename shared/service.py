@@ -130,7 +130,8 @@ async def open_service(service: Service, settings: Settings, schemas: Schemas | 
         for topic, document in service.documents.items():
             await memory.bind(topic, (document,))
         await memory.follow(service.followed)
-        await refill_if_empty(pool, settings, service.name, service.decider.topic)
+        decider = service.decider
+        await refill_if_empty(pool, settings, service.name, decider.topic, has_deadlines=decider.deadlines is not None)
         store = await stack.enter_async_context(EventStore(pool))
         snapshots = Snapshots(pool, service.decider)
         handler = CommandHandler(service.decider, store, codec, snapshots, service.source, memory.decode)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from shared.money import Money
 from shared.schemas import Schemas, load_schemas
 from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
-from tests.integration.kit import PATIENCE, create_topics, delete_topics, drop_schema, register, running, until
+from tests.integration.kit import PATIENCE, create_topics, delete_topics, drop_schema, register, relayed, running, until
 
 pytestmark = pytest.mark.anyio
 
@@ -36,13 +36,20 @@ async def carts(settings: Settings, processes: int = 1) -> AsyncIterator[list[Ru
     topic = f"{name}.events"
     real = cart(settings)
     service = Service(name, replace(real.decider, topic=topic), lambda _: APIRouter())
-    schemas = Schemas([replace(schema, topic=topic) for schema in load_schemas().of_topic(real.decider.topic)])
     await create_topics(settings, {topic: 1})
-    await register(settings, schemas)
+    await register(settings, schemas_of(service))
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(open_service(service, settings, schemas)) for _ in range(processes)]
+        yield [await stack.enter_async_context(starting(service, settings)) for _ in range(processes)]
     await drop_schema(settings, name)
     await delete_topics(settings, [topic])
+
+
+def schemas_of(service: Service) -> Schemas:
+    return Schemas([replace(schema, topic=service.decider.topic) for schema in load_schemas().of_topic("cart.events")])
+
+
+def starting(service: Service, settings: Settings) -> AbstractAsyncContextManager[Runtime]:
+    return open_service(service, settings, schemas_of(service))
 
 
 async def opened(runtime: Runtime, ago: int) -> str:
@@ -210,3 +217,17 @@ async def test_no_more_are_met_at_once_than_there_is_room_for(stack: Settings, m
             await until(none_left)
         assert len(at_once) == 9
         assert max(at_once) == 3
+
+
+async def test_a_service_that_lost_its_database_has_its_deadlines_back_too(stack: Settings) -> None:
+    async with carts(stack) as [before]:
+        idle, used = await opened(before, ago=IDLE), await opened(before, ago=0)
+        due_then = await due(before, used)
+        await relayed(before)
+        await drop_schema(stack, before.service.name)
+        async with starting(before.service, stack) as runtime:
+            worker = DeadlineWorker(runtime.pool, runtime.handler)
+            assert [await worker.fire() for _ in range(2)] == [2, 0]
+            assert await types(runtime, idle) == ["CartOpened", "CartAbandoned"]
+            assert await types(runtime, used) == ["CartOpened"]
+            assert (await due(runtime, idle), await due(runtime, used)) == (None, due_then)
