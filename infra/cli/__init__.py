@@ -1,7 +1,5 @@
 """`till`: the root of the command line. Commands are imported when they are called, so that it starts fast."""
 
-import atexit
-import gc
 from importlib import import_module
 
 import click
@@ -66,7 +64,6 @@ def till() -> None:
 
 
 def main() -> None:
-    atexit.register(gc.freeze)  # else all that was imported is searched for circles before it ends: 0.2 s of some
     try:
         till()
     except OperatorError as error:

@@ -1,7 +1,6 @@
 """All checks, one after the other or, where there is much to read, in processes of their own: a core for each."""
 
 import asyncio
-import atexit
 import gc
 import importlib
 import multiprocessing
@@ -127,7 +126,7 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
     with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool, _no_longer_than_needed():
         for _ in range(processes - 1):
             pool.submit(_declared)  # they start now, and import what they need while this one does
-        wanted = jobs(ask.declared(ask.settings))
+        wanted = _jobs(ask)
         waiting = iter(sorted(enumerate(wanted), key=lambda it: LONGEST_FIRST.index(it[1].check)))
 
         async def work_here() -> None:
@@ -150,6 +149,12 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
             watching.cancel()
             await watching
     return [found[n] for n in range(len(wanted))]
+
+
+def _jobs(ask: Ask) -> list[Job]:
+    found = jobs(ask.declared(ask.settings))
+    gc.freeze()  # all that was imported: to search it for circles once more takes 0.2 s, at the end of the process
+    return found
 
 
 @contextmanager
@@ -197,12 +202,11 @@ def _begin(ask: Ask, meters: Any) -> None:
     global _asked  # noqa: PLW0603 - a process of a pool has no other place to keep what it was started with
     _asked = ask, meters
     seldom_collect()
-    atexit.register(gc.freeze)  # as in every process of `till`
 
 
 def _declared() -> None:
     ask, _ = _asked
-    ask.declared(ask.settings)
+    _jobs(ask)
 
 
 def _run_there(number: int, job: Job) -> "list[Findings]":
