@@ -1,6 +1,5 @@
 """`till state`: a stream as it is, or as it was."""
 
-import gc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ def state(stream: str, at: datetime | None, version: int | None, as_json: bool) 
     if at is not None and version is not None:
         raise click.UsageError("--at and --version exclude each other.")
     seen, latest, last = reading(_state(database_url(), stream, version if at is None else at))
-    gc.freeze()  # or all that was imported is searched for circles at the end, a fifth of the time it takes
     if as_json:
         print_json(
             {

@@ -126,7 +126,7 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
     with ProcessPoolExecutor(processes - 1, spawn, _begin, (ask, meters)) as pool, _no_longer_than_needed():
         for _ in range(processes - 1):
             pool.submit(_declared)  # they start now, and import what they need while this one does
-        wanted = _jobs(ask)
+        wanted = jobs(ask.declared(ask.settings))
         waiting = iter(sorted(enumerate(wanted), key=lambda it: LONGEST_FIRST.index(it[1].check)))
 
         async def work_here() -> None:
@@ -149,12 +149,6 @@ async def _in_processes(ask: Ask, processes: int, report: Report) -> "list[list[
             watching.cancel()
             await watching
     return [found[n] for n in range(len(wanted))]
-
-
-def _jobs(ask: Ask) -> list[Job]:
-    found = jobs(ask.declared(ask.settings))
-    gc.freeze()  # all that was imported: to search it for circles once more takes 0.2 s, at the end of the process
-    return found
 
 
 @contextmanager
@@ -206,7 +200,8 @@ def _begin(ask: Ask, meters: Any) -> None:
 
 def _declared() -> None:
     ask, _ = _asked
-    _jobs(ask)
+    ask.declared(ask.settings)
+    gc.freeze()  # as `till` does: nobody waits for it to be searched at the end
 
 
 def _run_there(number: int, job: Job) -> "list[Findings]":
