@@ -222,8 +222,10 @@ async def stop(*tasks: asyncio.Task[None]) -> None:
 
 async def relayed(runtime: Runtime) -> None:
     """Everything that is in the outbox now is in Kafka."""
-    async with running(runtime.relay.run()):
-        await asyncio.wait_for(runtime.relay.drained(), PATIENCE)
+    if await runtime.pool.fetchval("SELECT EXISTS (SELECT FROM outbox)"):
+        # Not with an empty one: aiokafka leaves its socket open when it is cancelled while it connects.
+        async with running(runtime.relay.run()):
+            await asyncio.wait_for(runtime.relay.drained(), PATIENCE)
 
 
 async def handled(runtime: Runtime, stream_id: str, command: Add | RaiseTo, **how: Any) -> Handled[Tally, Added]:
