@@ -4,7 +4,7 @@ from typing import Any
 
 from fastavro.schema import SchemaParseException
 
-from shared.codec import PREFIX, Codec, Undecodable, schema_id_of
+from shared.codec import PREFIX, Codec, Undecodable, UnknownSchema, schema_id_of
 from shared.database import Pool
 from shared.decider import Decider
 from shared.registry import Registry
@@ -36,9 +36,11 @@ class Decoder:
 
     async def decode(self, value: bytes) -> Any:
         """The event as today's code knows it."""
-        if not self._codec.knows(schema_id := schema_id_of(value)):
-            await self._learn(schema_id)
-        return self._codec.decode(value)
+        try:
+            return self.decode_known(value)
+        except UnknownSchema:
+            await self._learn(schema_id_of(value))
+        return self.decode_known(value)
 
     def type_of(self, value: bytes) -> str:
         """Of what `decode` has made of it."""

@@ -15,7 +15,6 @@ from services.replay.checks.findings import Findings, Violation, World
 from services.replay.checks.suspects import settle
 from services.replay.money import at_odds, kept, said
 from services.replay.targets import Store
-from shared.codec import UnknownSchema
 from shared.errors import OperatorError
 from shared.money import Money
 
@@ -100,11 +99,7 @@ class Till:
             self._note(len(rows))
 
     async def _deed(self, row: asyncpg.Record) -> Moved:
-        memory = self.payments.memory
-        try:
-            event = memory.decode_known(row["value"])
-        except UnknownSchema:
-            event = await memory.decode(row["value"])
+        event = await self.payments.memory.decode(row["value"])
         return Moved(event.payment_id, DEEDS[row["type"]], event.amount, event.reference)
 
     async def _orders(self) -> AsyncIterator[Sequence[asyncpg.Record]]:
