@@ -34,6 +34,7 @@ def tidy(spark: SparkSession, settings: Settings, batch: int) -> None:
     """While it streams: one table now and then, each in its turn, so that no batch waits for all of them.
 
     Delta's own auto compaction does it after every batch that has more than one file (tried: two commits for one).
+    A thread of its own takes as much from the batches beside it as they wait for it here (tried, on two cores).
     """
     due = [name for n, name in enumerate(STREAMED) if batch % EVERY == n * EVERY // len(STREAMED)]
     with suppress(DeltaConcurrentModificationException):  # somebody else is at it

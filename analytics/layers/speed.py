@@ -5,7 +5,8 @@ There is no checkpoint and no state but the tables themselves: how far one is, i
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from pyspark import InheritableThread
@@ -23,7 +24,9 @@ from shared.settings import Settings
 Progress = Callable[[str], None]
 POOL = "gold"
 REST = 5
-"""For every second of a pass. It takes the cores from the ingest, and silver's readers should not wait for gold's."""
+"""For every second that a table took. It takes the cores from the ingest, and silver's readers should not wait for
+gold's: a batch or two of the ingest are slow, then it has caught up before the next table.
+"""
 
 
 def bring_up_to_date(
@@ -31,24 +34,28 @@ def bring_up_to_date(
     settings: Settings,
     progress: Progress = lambda _line: None,
     tables: Sequence[Table] = GOLD,
-    stopping: Callable[[], bool] = lambda: False,
 ) -> dict[str, Done]:
     """All gold tables, and Lambda's speed tables where there is a batch layer, to where silver is now."""
-    cut, done = present(settings), dict[str, Done]()
+    return dict(_one_by_one(spark, settings, progress, tables))
+
+
+def _one_by_one(
+    spark: SparkSession, settings: Settings, progress: Progress, tables: Sequence[Table]
+) -> Generator[tuple[str, Done], None, None]:
+    """All to the same cut, however long the caller takes between two of them."""
+    cut = present(settings)
     if cut is None:
-        return done
+        return
     session = own_session(spark, few_rows=True)
     with news(session, settings, cut) as found:
         for table in tables:
-            if stopping():
-                break
             started = time.monotonic()
-            done[table.name] = advance(session, settings, f"gold.{table.name}", "gold", table, found)
+            done = advance(session, settings, f"gold.{table.name}", "gold", table, found)
             served = keep_fresh(session, settings, table, found)
-            progress(f"gold.{table.name}: {done[table.name]} ({time.monotonic() - started:.1f} s)")
+            progress(f"gold.{table.name}: {done} ({time.monotonic() - started:.1f} s)")
             if not served:
                 progress(f"speed.{table.name}: waits for the next till lake batch")
-    return done
+            yield table.name, done
 
 
 @dataclass
@@ -88,14 +95,18 @@ class GoldStream:
             while not self._stop.is_set():
                 began = time.monotonic()
                 self._pass()
-                took = time.monotonic() - began
-                self._stop.wait(max(self.every - took, REST * took))
+                self._stop.wait(max(self.every - (time.monotonic() - began), 0))
         except BaseException as failure:
             self.failure = failure
 
     def _pass(self) -> None:
+        began = time.monotonic()
         try:
-            bring_up_to_date(self.spark, self.settings, self.progress, self.tables, self._stop.is_set)
+            with closing(_one_by_one(self.spark, self.settings, self.progress, self.tables)) as done:
+                for _ in done:
+                    if self._stop.wait(REST * (time.monotonic() - began)):
+                        return
+                    began = time.monotonic()
             self.passes += 1
         except DeltaConcurrentModificationException as other:  # somebody else brought it up to date: look again
             self.progress(f"gold: another writer was faster ({type(other).__name__})")
@@ -108,5 +119,5 @@ def start_gold(
     progress: Progress = lambda _line: None,
     tables: Sequence[Table] = GOLD,
 ) -> GoldStream:
-    """Keep going: a pass begins when the last is done and has been rested from, that many seconds after it at least."""
+    """Keep going: a pass begins when the last is done, that many seconds after it began at least."""
     return GoldStream(spark, settings, every, progress, tables).start()
