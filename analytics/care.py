@@ -22,6 +22,12 @@ EVERY = 96
 """Batches after which a table's small files are put together. Each batch adds one or two."""
 
 
+HASTY = {"minFileSize": 4 * 2**20, "maxFileSize": 8 * 2**20}
+"""The next batch waits. So what was put together once is left alone, and every core has a file to make. `optimize`,
+when nobody waits, makes larger ones of them.
+"""
+
+
 @dataclass(frozen=True)
 class Optimized:
     table: str
@@ -36,9 +42,10 @@ def tidy(spark: SparkSession, settings: Settings, batch: int) -> None:
     Delta's own auto compaction does it after every batch that has more than one file (tried: two commits for one).
     A thread of its own takes as much from the batches beside it as they wait for it here (tried, on two cores).
     """
-    due = [name for n, name in enumerate(STREAMED) if batch % EVERY == n * EVERY // len(STREAMED)]
-    with suppress(DeltaConcurrentModificationException):  # somebody else is at it
-        optimize(spark, settings, due if batch else ())
+    due = [name for n, name in enumerate(STREAMED) if batch and batch % EVERY == n * EVERY // len(STREAMED)]
+    if due:
+        with suppress(DeltaConcurrentModificationException):  # somebody else is at it
+            optimize(_in_haste(spark), settings, due)
 
 
 def optimize(
@@ -53,6 +60,13 @@ def vacuum(spark: SparkSession, settings: Settings, names: Iterable[str] | None 
     """Delete files that no version of the last `lake_history_days` needs. Time travel within them keeps working."""
     for name in table_names(spark, settings) if names is None else names:
         DeltaTable.forPath(spark, path_of(settings, name)).vacuum(settings.lake_history_days * 24)
+
+
+def _in_haste(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    for name, size in HASTY.items():
+        session.conf.set(f"spark.databricks.delta.optimize.{name}", str(size))
+    return session
 
 
 def _optimize(spark: SparkSession, settings: Settings, name: str, ordered: bool) -> Optimized:

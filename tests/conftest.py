@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from infra.local.stack import servers, up
 from infra.local.throwaway import INHERITED, settings_of, throwaway
@@ -17,6 +19,11 @@ from shared.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# How long an example takes is the machine's affair.
+hypothesis_settings.register_profile("till", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("till")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

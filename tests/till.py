@@ -35,7 +35,7 @@ class Till:
 
     def __call__(self, *arguments: str, **settings: str) -> Ran:
         with self.begin(*arguments, **settings) as process:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
         return Ran(process.returncode, out, err)
 
     def begin(self, *arguments: str, **settings: str) -> subprocess.Popen[str]:
@@ -52,7 +52,7 @@ class Till:
         return int(self.environment[setting])
 
 
-def eventually(condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+def eventually(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
     """What the condition gave once it held."""
     deadline = time.monotonic() + seconds
     while not (held := condition()):

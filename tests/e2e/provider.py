@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 
 
 @contextmanager

@@ -24,8 +24,8 @@ from shared.settings import Settings
 from tests.integration.kit import Record, read_topic
 from tests.till import eventually
 
-START_SECONDS = 30.0
-STOP_SECONDS = 20.0
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
 
 
 @dataclass
@@ -109,7 +109,7 @@ def started(environment: dict[str, str], *arguments: str, module: str = "service
     """The process, ready. Killed at the end if it still runs: who wants it to stop politely says so before."""
     register_schemas(environment["TILL_HOME"], settings_of(environment))
     [port] = free_ports(1)
-    own = environment | {"TILL_LOG_FORMAT": "text", "TILL_MIN_POSITION_TIMEOUT": "2"} | more
+    own = environment | {"TILL_LOG_FORMAT": "text", "TILL_MIN_POSITION_TIMEOUT": "6"} | more
     log = Path(environment["TILL_HOME"]) / f"{module}-{port}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

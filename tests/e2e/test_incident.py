@@ -15,7 +15,7 @@ from infra.cli import till
 from infra.local.ports import free_ports
 from services.order.decider import payment_of
 from tests.e2e.provider import moved, provider
-from tests.e2e.shop import CHECKOUT, Shop, new_sku, open_cart, put_in, put_product, started
+from tests.e2e.shop import CHECKOUT, Shop, buy, new_sku, open_cart, put_in, put_product, settled, started
 from tests.till import eventually
 
 PAGE = Path(__file__).parents[2] / "docs" / "incident.md"
@@ -52,7 +52,7 @@ def environment(stack_environment: dict[str, str], stack: object) -> dict[str, s
         "TILL_PSP_LATENCY_MS": "5",
         "TILL_PSP_LATE_SECONDS": "30",
         "TILL_PSP_TIMEOUT": "20",
-        "TILL_ORDER_TIMEOUT_SECONDS": "3",
+        "TILL_ORDER_TIMEOUT_SECONDS": "6",
     }
 
 
@@ -62,7 +62,9 @@ def incident(environment: dict[str, str]) -> Iterator[Incident]:
     with ExitStack() as away, started(environment) as shop:
         psp = away.enter_context(provider(environment))
         with shop.staff("operator") as operator, shop.guest() as ann:
-            mug = put_product(operator, new_sku(), 1190, stock=5)
+            mug = put_product(operator, new_sku(), 1190, stock=50)
+            # All services are at work: the seconds are this order's alone.
+            eventually(lambda: settled(ann, buy(ann, mug))["status"] == "confirmed", "an order is confirmed", 60)
             cart = open_cart(ann)
             put_in(ann, cart, mug, 2)
             answer = ann.post(f"{cart}/checkout", json=CHECKOUT | {"payment_token": "tok_timeout"})

@@ -154,13 +154,13 @@ def schemathesis(shop: Shop, folder: Path, token: str, ids: dict[str, str], *opt
     ran = subprocess.run(
         [
             *(Path(sys.executable).with_name("st"), "run", f"{shop.url}/openapi.json"),
-            *("--header", f"Authorization:{token}", "--request-timeout", "5", "--no-color", *options),
+            *("--header", f"Authorization:{token}", "--request-timeout", "30", "--no-color", *options),
         ],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=150,
+        timeout=500,
     )
     return ran.returncode, ran.stdout
 

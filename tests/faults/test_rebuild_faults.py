@@ -69,6 +69,7 @@ def test_ctrl_c_leaves_the_live_view_as_it_is(
     shop: Shop, rebuild: Callable[..., Any], stack_environment: dict[str, str]
 ) -> None:
     before = shown(shop)
+    assert rebuild().code == 0  # `building` is there
     with (
         held(shop, "SELECT FROM catalog.offsets WHERE consumer = 'catalog.products' FOR UPDATE"),
         Till(stack_environment).begin("rebuild", "catalog.products") as process,

@@ -32,7 +32,7 @@ from shared.settings import Settings
 
 Found = TypeVar("Found")
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 UNLIMITED = 1_000_000_000
 
 

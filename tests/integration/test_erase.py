@@ -141,7 +141,7 @@ def topics(settings: Settings) -> Iterator[tuple[str, bytes]]:
     """Message by message: key, value and headers."""
     admin = confluent_kafka.Consumer({"bootstrap.servers": settings.kafka_bootstrap, "group.id": "list"})
     try:
-        names = [topic for topic in admin.list_topics(timeout=10).topics if not topic.startswith("__")]
+        names = [topic for topic in admin.list_topics(timeout=10).topics if not topic.startswith(("__", "_till."))]
     finally:
         admin.close()
     for name in names:

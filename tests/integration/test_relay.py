@@ -129,7 +129,11 @@ async def test_what_the_broker_refuses_stays_in_the_outbox_and_the_rest_leaves(t
                 return [row["key"] for row in left] == ["tally:large"]
 
             await until(small_ones_left)
-    assert by_stream(tallies.records()) == {"tally:small": [1, 2]}
+            # Cancelled while it connects again, it would leave its socket behind: first it is at work.
+            await runtime.pool.execute("DELETE FROM outbox WHERE key = 'tally:large'")
+            await handled(runtime, "tally:small", add(1))
+            await until(lambda: is_empty(runtime))
+    assert by_stream(tallies.records()) == {"tally:small": [1, 2, 3]}
     assert tallies.dead_letters() == []
 
 
@@ -193,5 +197,5 @@ async def test_a_relay_that_missed_the_notice_finds_the_message_all_the_same(tal
             await until(lambda: lock_holder(runtime))
             [message] = write_of(runtime, "tally:a", 1).messages
             await put_into_outbox(runtime, message)
-            await until(lambda: is_empty(runtime), 5)
+            await until(lambda: is_empty(runtime))
     assert by_stream(tallies.records()) == {"tally:a": [1]}

