@@ -40,7 +40,7 @@ def run(till: Till, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_shoppers_of_all_kinds_come_and_the_books_balance(till: Till, tmp_path: Path) -> None:
-    ran = till("simulate", "--shoppers", "6", "--seconds", "12", "--seed", "59", "--fraud", "0.4", "--json")
+    ran = till("simulate", "--shoppers", "6", "--seconds", "20", "--seed", "6", "--fraud", "0.4", "--json")
     assert ran.code == 0, ran.out + ran.err
     summary = ran.document
     assert summary["violations"] == []
