@@ -25,7 +25,8 @@ Progress = Callable[[str], None]
 POOL = "gold"
 REST = 5
 """For every second that a table took. It takes the cores from the ingest, and silver's readers should not wait for
-gold's: a batch or two of the ingest are slow, then it has caught up before the next table.
+gold's: a batch or two of the ingest are slow, then it has caught up before the next table. What was missed before the
+stream began is made up for without rest.
 """
 
 
@@ -104,7 +105,8 @@ class GoldStream:
         try:
             with closing(_one_by_one(self.spark, self.settings, self.progress, self.tables)) as done:
                 for _ in done:
-                    if self._stop.wait(REST * (time.monotonic() - began)):
+                    rest = REST * (time.monotonic() - began) if self.passes else 0
+                    if self._stop.wait(rest):
                         return
                     began = time.monotonic()
             self.passes += 1
