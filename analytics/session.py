@@ -15,6 +15,8 @@ CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    # The ingest and gold have more plans between them than the 100 that Spark keeps, and compile them again and again.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.session.timeZone": "UTC",
     "spark.pyspark.python": sys.executable,
 }
@@ -53,7 +55,8 @@ def lake_session(settings: Settings, jars: Iterable[Path]) -> SparkSession:
     ours = files("analytics")
     # Spark tells a batch that was stopped from one that failed by the text of the error, with an expression that needs
     # half a kilobyte of the stack for each letter of it. The usual megabyte overflows.
-    options = f"-Xss16m -Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}"
+    # The collector for few cores: the usual one marks beside the work, and takes a sixth of the CPU for it.
+    options = f"-Xss16m -XX:+UseParallelGC -Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}"
     config = DELTA | {
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,

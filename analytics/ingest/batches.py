@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics import commits
 from analytics.care import tidy
-from analytics.commits import Commit
+from analytics.commits import Commit, Offsets
 from analytics.ingest import recovery
 from analytics.ingest.bronze import bronze_rows
 from analytics.ingest.duplicates import before, contradictions, told_apart
@@ -21,6 +21,9 @@ from analytics.ingest.writers import Writers, known, learned
 from analytics.tables import QUARANTINE, TOPICS, path_of, read
 from shared.crashpoints import crashpoint
 from shared.settings import Settings
+
+FILE_EVENTS = 20_000
+"""Fewer than these are not worth a second file: it costs more to write, and again when small files are put together."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,7 @@ class Batches:
         ends = recovery.planned(self._spark, self._settings, self._generation, number)
         assert ends is not None, "Spark begins a batch only when it has written down where it ends"
         commit = Commit(self._generation, number, ends, self._topics)
-        # As many files as cores, not as partitions of topics.
-        rows = bronze_rows(batch).coalesce(self._spark.sparkContext.defaultParallelism).persist()
+        rows = bronze_rows(batch).coalesce(self._files(number, ends)).persist()
         try:
             # Nothing of the batch is written: it is taken again.
             crashpoint("batch planned, nothing written")
@@ -62,6 +64,12 @@ class Batches:
         finally:
             rows.unpersist()
         tidy(self._spark, self._settings, number)
+
+    def _files(self, number: int, ends: Offsets) -> int:
+        """That each table gets of a batch: not as many as partitions of topics, and no more than cores."""
+        before = recovery.planned(self._spark, self._settings, self._generation, number - 1) or {}
+        events = _total(ends) - _total(before)
+        return min(self._spark.sparkContext.defaultParallelism, 1 + events // FILE_EVENTS)
 
     def silver(self, rows: DataFrame, commit: Commit) -> None:
         """Of a batch that bronze has. One that was cut off in the middle may be given again."""
@@ -121,3 +129,7 @@ class Batches:
     def _append(self, rows: DataFrame, table: str, commit: Commit) -> None:
         writer = rows.write.format("delta").mode("append").options(**commit.options(table))
         writer.save(path_of(self._settings, table))
+
+
+def _total(offsets: Offsets) -> int:
+    return sum(offset for partitions in offsets.values() for offset in partitions.values())

@@ -33,6 +33,17 @@ def streamed(spark: SparkSession, new_lake: NewLake, press: Press, story: list[T
     return settings
 
 
+def test_a_batch_is_as_many_files_as_it_is_worth(
+    streamed: Settings, spark: SparkSession, new_lake: NewLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = new_lake(), new_lake()
+    ingest_available(spark, small)
+    monkeypatch.setattr("analytics.ingest.batches.FILE_EVENTS", 1)
+    ingest_available(spark, large)
+    assert files(small, "bronze.events") == 1
+    assert files(large, "bronze.events") >= min(2, spark.sparkContext.defaultParallelism)
+
+
 def test_while_it_streams_small_files_stay_few(streamed: Settings) -> None:
     last = newest(streamed, "silver.cart_events")
     assert last
