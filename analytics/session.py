@@ -55,8 +55,9 @@ def lake_session(settings: Settings, jars: Iterable[Path]) -> SparkSession:
     ours = files("analytics")
     # Spark tells a batch that was stopped from one that failed by the text of the error, with an expression that needs
     # half a kilobyte of the stack for each letter of it. The usual megabyte overflows.
-    # The collector for few cores: the usual one marks beside the work, and takes a sixth of the CPU for it.
-    options = f"-Xss16m -XX:+UseParallelGC -Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}"
+    # The collector for few cores: the usual one marks beside the work, and takes a sixth of the CPU for it. What Spark
+    # holds for its joins, half of the heap, and the plans beside it must fit into the old generation: three quarters.
+    options = f"-Xss16m -XX:+UseParallelGC -XX:NewRatio=3 -Dlog4j2.configurationFile=file:{ours / 'log4j2.properties'}"
     config = DELTA | {
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,

@@ -72,6 +72,6 @@ def spark() -> "Iterator[SparkSession]":
 
     # Compiled once and not twice: what runs for a minute never earns what the second compiler costs.
     quick = "spark.driver.extraJavaOptions='-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m'"
-    session = open_spark(Settings.load(spark_driver_memory="1g", spark_config=quick))
+    session = open_spark(Settings.load(spark_config=quick))
     yield session
     session.stop()
