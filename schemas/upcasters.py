@@ -1,8 +1,8 @@
-"""How an event that is no longer written is read as the one that replaced it.
+"""Upcasters: read an event that is no longer written as the one that replaced it.
 
-Part of the contract, so every reader of a topic uses the same: each function takes the fields of the newest version of
-the old record and gives those of the new one. It only picks, computes and adds constants, so it works on a dictionary
-and, in the lake, on a column alike.
+They are part of the contract, so that every reader of a topic uses the same. Each function takes the fields of the
+newest version of the old record and gives those of the new one. It only picks, computes and adds constants, so it works
+on a dictionary and, in the lake, on a Spark column.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 class Upcaster(NamedTuple):
     into: str
-    """Full name of the record that took over. It may have been retired in its turn."""
+    """Full name of the record that replaced it. That one may have been retired too."""
     convert: Callable[[Any], dict[str, Any]]
 
 
 def stock_adjusted(old: Any) -> dict[str, Any]:
-    """Why the pieces were more or fewer was not asked then."""
+    """Adds a reason: why there were more or fewer pieces was not recorded then."""
     return {"sku": old["sku"], "difference": old["delta"], "reason": "unrecorded"}
 
 
 def stock_corrected(old: Any) -> dict[str, Any]:
-    """The difference was recorded, not the count that it came from."""
+    """Leaves the count unknown: only the difference was recorded."""
     return {"sku": old["sku"], "difference": old["difference"], "counted": None}
 
 
@@ -29,4 +29,4 @@ UPCASTERS: dict[str, Upcaster] = {
     "tillroll.stock.StockAdjusted": Upcaster("tillroll.stock.StockCorrected", stock_adjusted),
     "tillroll.stock.StockCorrected": Upcaster("tillroll.stock.StockCounted", stock_corrected),
 }
-"""By full name of the retired record. Being named here is what retires it: its released file is never touched."""
+"""Upcasters by full name of the retired record. An entry here retires the record; its released file stays as it is."""

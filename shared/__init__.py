@@ -1,1 +1,1 @@
-
+"""The kernel: event sourcing for any service."""

@@ -1,4 +1,4 @@
-"""What surrounds an event: who caused it, where it stands in its stream, and how that travels as headers."""
+"""The envelope of an event: its cause, its place in a stream, and the CloudEvents headers it travels with."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who asked, and the chain of causes that the asking belongs to."""
+    """The actor behind a command, and the chain of causes that the command belongs to."""
 
     actor: str
     correlation_id: str = field(default_factory=lambda: str(uuid7()))
@@ -24,9 +24,9 @@ class Context:
 
 
 class Recorded(NamedTuple):
-    """An event as it is stored: `value` is the Avro in the wire format, the very bytes that travel.
+    """An event as it is stored. `value` is Avro in the Confluent wire format, the very bytes that are published.
 
-    Field order is column order, and a NamedTuple is transposed into columns by `zip`: the append path is hot.
+    The order of fields is that of columns, and it is a NamedTuple because `zip` turns those into columns fastest.
     """
 
     stream_id: str
@@ -42,7 +42,7 @@ class Recorded(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A row of the outbox: a Kafka record to be. `headers` are packed into one column by `pack_headers`."""
+    """A row of the outbox: a Kafka record before it is sent. `pack_headers` packs its headers into one column."""
 
     topic: str
     key: str
@@ -56,7 +56,7 @@ def now() -> datetime:
 
 
 def millis(time: datetime) -> int:
-    return (time - EPOCH) // MILLISECOND  # exact; by way of a float, some moments are off by one
+    return (time - EPOCH) // MILLISECOND  # exact; a conversion by float is off by one for some moments
 
 
 def from_millis(unix_ms: int) -> datetime:
@@ -69,7 +69,7 @@ def rfc3339(time: datetime) -> str:
 
 
 def cloud_event_headers(event: Recorded, source: str) -> Headers:
-    """CloudEvents, binary mode. A pure function of what is stored, so that a republished record is the same bytes."""
+    """CloudEvents headers, binary mode. A pure function of the stored event, so that republishing gives equal bytes."""
     return [
         ("ce_specversion", b"1.0"),
         ("ce_id", event.event_id.encode()),
@@ -86,7 +86,7 @@ def cloud_event_headers(event: Recorded, source: str) -> Headers:
 
 
 def from_cloud_event(headers: dict[str, bytes], value: bytes) -> Recorded:
-    """The inverse of `cloud_event_headers`: what a lost store is refilled from."""
+    """The inverse of `cloud_event_headers`, to refill a lost store from its topic."""
 
     def text(name: str) -> str:
         return headers[name].decode()
@@ -96,7 +96,7 @@ def from_cloud_event(headers: dict[str, bytes], value: bytes) -> Recorded:
         version=int(headers["ce_streamversion"]),
         event_id=text("ce_id"),
         type=text("ce_type"),
-        time=datetime.fromisoformat(text("ce_time")),
+        time=datetime.fromisoformat(text("ce_time")).astimezone(UTC),
         correlation_id=text("ce_correlationid"),
         causation_id=text("ce_causationid"),
         actor=text("ce_actor"),

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, each with the correlation id of the request or message it belongs to."""
+"""Structured logs: one JSON object per line, with the correlation id of the request or message behind it."""
 
 import logging
 from contextvars import ContextVar
@@ -45,7 +45,7 @@ def configure(settings: Settings) -> None:
         JsonLines() if settings.log_format == "json" else Text("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
-    # They report each reconnect at length; our own loops say it once.
+    # These report each reconnect at length; our own loops log it once.
     for noisy in ("httpx", "alembic"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

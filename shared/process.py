@@ -1,4 +1,4 @@
-"""Runs services as a process: HTTP, relay, consumers and deadlines, together or apart, until told to stop."""
+"""Runs services as a process until a signal stops it: HTTP, relay, consumers and schedulers, together or apart."""
 
 import argparse
 import asyncio
@@ -6,51 +6,55 @@ import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import uvicorn
 import uvloop
 from fastapi import APIRouter
 
-from shared import crashpoints, logs
-from shared.database import AWAY
+from shared import logs
 from shared.errors import OperatorError
 from shared.http.app import Readiness, create_app
 from shared.http.metrics import Gather, Sample
+from shared.recovery import crash_points
 from shared.service import Runtime, Service, open_service
 from shared.settings import Settings
-from shared.store import TOO_LARGE
+from shared.store.database import CONNECTION_ERRORS
+from shared.store.event_store import TOO_LARGE
 
 log = logging.getLogger(__name__)
 
 Part = Literal["all", "api", "worker"]
-Routers = Callable[[Settings, Sequence[Runtime]], Sequence[APIRouter]]
-"""Routes that belong to no single service."""
+Loaded = TypeVar("Loaded", bound=Settings)
+Routers = Callable[[Loaded, Sequence[Runtime]], Sequence[APIRouter]]
+"""Makes the routes that belong to no single service."""
 DRAIN_SECONDS = 3
 
 
 def main(
     title: str,
-    services: Callable[[Settings], Sequence[Service]],
-    port: Callable[[Settings], int],
-    routers: Routers = lambda _settings, _runtimes: (),
+    settings_type: type[Loaded],
+    services: Callable[[Loaded], Sequence[Service]],
+    address: Callable[[Loaded], tuple[str, int]],
+    routers: Routers[Loaded] = lambda _settings, _runtimes: (),
 ) -> None:
-    """`api` serves HTTP, `worker` runs relay, consumers and deadlines (and answers for its health), `all` does both."""
+    """Runs the part that the command line names: `api` serves HTTP, `worker` does the rest (and serves `/healthz`)."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("part", nargs="?", choices=get_args(Part), default="all")
     parser.add_argument("--port", type=int, help="instead of the port of the settings")
     arguments = parser.parse_args()
     try:
-        settings = Settings.load()
+        settings = settings_type.load()
+        host, port = address(settings)
         logs.configure(settings)
-        crashpoints.arm(settings.crash_at)
+        crash_points.arm(settings.crash_at)
         _collect_garbage_less_often()
         uvloop.run(
             _run(
                 title,
                 services(settings),
                 settings,
-                arguments.port or port(settings),
+                (host, arguments.port or port),
                 arguments.part,
                 routers,
             )
@@ -60,8 +64,8 @@ def main(
 
 
 def _collect_garbage_less_often() -> None:
-    """What start-up made lives for good, and so do remembered states: scanning them again and again took a
-    tenth of the CPU. Reference counting frees the rest; the collector is only for cycles.
+    """Makes the cycle collector run rarely: scanning the objects of the start and the cached states again and again
+    took a tenth of the CPU. Reference counting frees everything but cycles.
     """
     gc.collect()
     gc.freeze()
@@ -71,10 +75,10 @@ def _collect_garbage_less_often() -> None:
 async def _run(
     title: str,
     services: Sequence[Service],
-    settings: Settings,
-    port: int,
+    settings: Loaded,
+    address: tuple[str, int],
     part: Part,
-    routers: Routers,
+    routers: Routers[Loaded],
 ) -> None:
     async with AsyncExitStack() as stack:
         runtimes = [await stack.enter_async_context(open_service(service, settings)) for service in services]
@@ -84,9 +88,9 @@ async def _run(
         app = create_app(settings, title, served, statuses, _readiness(runtimes), _gather(runtimes))
         async with asyncio.TaskGroup() as tasks:
             background = tasks.create_task(_work(runtimes, part))
-            log.info("started", extra={"services": [s.name for s in services], "part": part, "port": port})
-            await _serve(app, settings, port)
-            # The server has answered all it accepted. What is committed is in the outbox: give it a moment to leave.
+            log.info("started", extra={"services": [s.name for s in services], "part": part, "port": address[1]})
+            await _serve(app, *address)
+            # The server has answered every request. Their events are in the outbox: let the relay publish them.
             if part != "api":
                 await _drain(runtimes)
             background.cancel()
@@ -95,16 +99,17 @@ async def _run(
 async def _work(runtimes: Sequence[Runtime], part: Part) -> None:
     async with asyncio.TaskGroup() as tasks:
         for runtime in runtimes:
-            for beside in runtime.beside_api:
-                tasks.create_task(beside)
+            if part != "worker":
+                for loop in runtime.background("api"):
+                    tasks.create_task(loop)
             if part != "api":
                 runtime.work(tasks)
 
 
-async def _serve(app: object, settings: Settings, port: int) -> None:
+async def _serve(app: object, host: str, port: int) -> None:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
-        host=settings.shop_host,
+        host=host,
         port=port,
         access_log=False,
         log_config=None,
@@ -118,7 +123,7 @@ async def _serve(app: object, settings: Settings, port: int) -> None:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Uvicorn raises the signal again when it has stopped, and that would be our end: the outbox is not empty."""
+        """Keeps Uvicorn from raising the signal again after it has stopped: the outbox may not be empty yet."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
@@ -128,8 +133,8 @@ async def _drain(runtimes: Sequence[Runtime]) -> None:
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             await asyncio.gather(*(runtime.relay.drained() for runtime in runtimes))
-    except (TimeoutError, *AWAY):
-        log.warning("stopping with messages in the outbox; they leave at the next start")
+    except (TimeoutError, *CONNECTION_ERRORS):
+        log.warning("stopping with messages in the outbox; they are published after the next start")
 
 
 def _readiness(runtimes: Sequence[Runtime]) -> Readiness:
@@ -138,8 +143,8 @@ def _readiness(runtimes: Sequence[Runtime]) -> Readiness:
         for runtime in runtimes:
             try:
                 await runtime.pool.fetchval("SELECT 1")
-            except AWAY as away:
-                reasons[f"PostgreSQL ({runtime.service.name})"] = str(away) or type(away).__name__
+            except CONNECTION_ERRORS as error:
+                reasons[f"PostgreSQL ({runtime.service.name})"] = str(error) or type(error).__name__
         return reasons
 
     return lacking
@@ -153,7 +158,7 @@ def _gather(runtimes: Sequence[Runtime]) -> Gather:
             try:
                 waiting = await runtime.pool.fetchval("SELECT count(*) FROM outbox")
                 offsets = await runtime.pool.fetch("SELECT consumer, topic, partition, next_offset FROM offsets")
-            except AWAY:
+            except CONNECTION_ERRORS:
                 continue
             found.append(("till_outbox_messages", service, waiting))
             found.append(("till_relay_published", service, runtime.relay.published))

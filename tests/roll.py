@@ -1,4 +1,4 @@
-"""Events of the shop, made by hand and sent as the relay would: for tests of the lake, which knows only the topics."""
+"""Makes events of the shop and sends them as the relay would: for tests of the lake, which knows only the topics."""
 
 import asyncio
 import random
@@ -11,18 +11,19 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from uuid_utils import uuid7
 
+from infra.settings import Settings
 from services.cart import events as cart
 from services.catalog import events as stock
+from services.common.money import Money
 from services.order import events as order
 from services.payment import events as payment
-from shared.codec import Codec
 from shared.envelope import Recorded, cloud_event_headers, millis
-from shared.money import Money
-from shared.partitions import partition_of
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
-from shared.settings import Settings
-from tests.integration.kit import Record, send
+from shared.messaging.partitions import partition_of
+from shared.schemas.codec import Codec
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
+from tests.integration.shared.topics import Record, send
 
 TOPICS = {"cart": "cart.events", "order": "order.events", "payment": "payment.events", "stock": "stock.events"}
 PARTITIONS = 6
@@ -31,8 +32,8 @@ TYPES = [t for module in (cart, order, payment, stock) for t in module.Event.__a
 
 
 @dataclass(frozen=True)
-class Told:
-    """An event, and where it stands."""
+class ShopEvent:
+    """An event with its place in a stream."""
 
     stream_id: str
     version: int
@@ -41,7 +42,7 @@ class Told:
     event_id: str
     actor: str = "customer:ann"
     kafka_time: datetime | None = None
-    """When Kafka had it; by default when it happened."""
+    """Timestamp in Kafka; by default the time of the event."""
 
     @property
     def topic(self) -> str:
@@ -49,37 +50,37 @@ class Told:
 
 
 class Press:
-    """Prints events: the bytes that the services would have stored, with the ids of this registry."""
+    """Encodes events as the services would, with the schema ids of this registry, and sends them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._codec = Codec()
         self.ids = asyncio.run(_registered(settings))
-        """By record and version: `tillroll.cart.ItemAdded.v1`."""
+        """Schema ids by record and version: `tillroll.cart.ItemAdded.v1`."""
         schemas = load_schemas()
-        newest = {schema.type: schema for topic in TOPICS.values() for schema in schemas.of_topic(topic)}
+        newest = {schema.type: schema for topic in TOPICS.values() for schema in schemas.newest_of_topic(topic)}
         for event_type in TYPES:
             schema = newest[event_type.__name__]
             self._codec.bind(event_type, schema, self.ids[f"{schema.record}.v{schema.version}"])
 
-    def record(self, told: Told) -> Record:
+    def record(self, one: ShopEvent) -> Record:
         recorded = Recorded(
-            told.stream_id, told.version, told.event_id, type(told.event).__name__, told.at,
-            "request-1", "request-1", told.actor, "", self._codec.encode(told.event),
+            one.stream_id, one.version, one.event_id, type(one.event).__name__, one.at,
+            "request-1", "request-1", one.actor, "", self._codec.encode(one.event),
         )  # fmt: skip
         return Record(
-            partition=partition_of(told.stream_id, PARTITIONS),
+            partition=partition_of(one.stream_id, PARTITIONS),
             offset=0,
-            key=told.stream_id.encode(),
+            key=one.stream_id.encode(),
             value=recorded.value,
             headers=tuple(cloud_event_headers(recorded, "/tests")),
-            timestamp=millis(told.kafka_time or told.at),
+            timestamp=millis(one.kafka_time or one.at),
         )
 
-    def send(self, events: Iterable[Told]) -> None:
+    def send(self, events: Iterable[ShopEvent]) -> None:
         by_topic: dict[str, list[Record]] = {}
-        for told in events:
-            by_topic.setdefault(told.topic, []).append(self.record(told))
+        for shop_event in events:
+            by_topic.setdefault(shop_event.topic, []).append(self.record(shop_event))
         for topic, records in by_topic.items():
             send(self._settings, topic, records)
 
@@ -90,24 +91,24 @@ async def _registered(settings: Settings) -> dict[str, int]:
 
 
 def event_id(at: datetime) -> str:
-    """A UUIDv7 of that moment, as a service would have made it then."""
+    """Makes a UUIDv7 of a moment, as a service would have at that time."""
     return str(UUID(int=(millis(at) << 80) | (7 << 76) | (2 << 62) | secrets.randbits(62)))
 
 
-def numbered(happened: Iterable[tuple[datetime, str, Any]]) -> list[Told]:
-    """What happened when, to which stream: in the order of time, with versions."""
+def numbered(happened: Iterable[tuple[datetime, str, Any]]) -> list[ShopEvent]:
+    """Orders (time, stream, event) by time and gives each event its version in the stream."""
     versions: dict[str, int] = {}
-    told = []
+    shop_events = []
     for at, stream_id, event in sorted(happened, key=lambda one: one[0]):
         versions[stream_id] = versions.get(stream_id, 0) + 1
-        told.append(Told(stream_id, versions[stream_id], event, at, event_id(at)))
-    return told
+        shop_events.append(ShopEvent(stream_id, versions[stream_id], event, at, event_id(at)))
+    return shop_events
 
 
-def shopping(carts: int, start: datetime = NOON, seed: int = 7, every: float = 7) -> list[Told]:
-    """A shop's day in small: carts filled, some left behind, most bought; payments declined or held here and there.
+def shopping(carts: int, start: datetime = NOON, seed: int = 7, every: float = 7) -> list[ShopEvent]:
+    """Makes a small day of a shop: carts filled, some abandoned, most bought; a few payments declined or held.
 
-    The same seed tells the same story, about other carts and products. A new cart comes `every` so many seconds.
+    The same seed makes the same story with other carts and products. A new cart is opened `every` so many seconds.
     """
     chance = random.Random(seed)
     run = uuid7().hex[-10:]

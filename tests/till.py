@@ -1,4 +1,4 @@
-"""The `till` command in a test: run as a person would, in a home of its own."""
+"""Runs `till` in a test as a person would, in a home of its own."""
 
 import json
 import subprocess
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from click.testing import CliRunner
+
+from infra.cli import till
 
 TILL = Path(sys.executable).with_name("till")
 
@@ -23,6 +26,22 @@ class Ran:
     @property
     def document(self) -> Any:
         return json.loads(self.out)
+
+
+RunTill = Callable[..., Ran]
+
+
+def run_in_process(environment: dict[str, str]) -> RunTill:
+    """Returns a function that runs `till` in this process: starting another one takes longer than most commands.
+
+    An error that `main` would print is in `err` as its bare message.
+    """
+
+    def run(*arguments: str, **settings: str) -> Ran:
+        ran = CliRunner().invoke(till, arguments, env=environment | settings)
+        return Ran(ran.exit_code, ran.stdout, ran.stderr or str(ran.exception or ""))
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,7 @@ class Till:
 
 
 def eventually(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    """What the condition gave once it held."""
+    """Waits until the condition holds, and returns its value."""
     deadline = time.monotonic() + seconds
     while not (held := condition()):
         assert time.monotonic() < deadline, f"After {seconds:g} s still not: {what}"
@@ -62,7 +81,7 @@ def eventually(condition: Callable[[], Any], what: str, seconds: float = 60) -> 
 
 
 def is_there(process: psutil.Process) -> bool:
-    """One that waits for its parent to hear of its end is not."""
+    """Tells whether a process runs. A zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

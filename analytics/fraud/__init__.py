@@ -1,1 +1,1 @@
-"""Fraud: what is counted of customers and means of payment, which counts are suspicious, and the alerts of them."""
+"""Fraud detection: facts about customers and payment tokens, rules over them, and the alerts that follow."""

@@ -1,16 +1,16 @@
-"""An alert as it travels: FraudAlert in `fraud.alerts`, with headers like any event. The same alert, the same bytes."""
+"""The event FraudAlert in the topic `fraud.alerts`, with headers like any event. Equal alerts have equal bytes."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
-from shared.codec import Codec
+from analytics.catalog import ALERTS
+from analytics.settings import LakeSettings
 from shared.envelope import Message, Recorded, cloud_event_headers, from_millis, pack_headers
 from shared.errors import OperatorError
-from shared.registry import Registry
-from shared.schemas import Schemas
-from shared.settings import Settings
+from shared.schemas.codec import Codec
+from shared.schemas.contract.event_schemas import Schemas
+from shared.schemas.registry import Registry
 
-TOPIC = "fraud.alerts"
 RECORD = "tillroll.fraud.FraudAlert"
 SOURCE = "/till-roll/lake"
 ACTOR = "lake"
@@ -28,8 +28,8 @@ class FraudAlert:
     at: int
 
 
-async def alert_codec(settings: Settings, schemas: Schemas) -> Codec:
-    """Able to write alerts, and nothing else."""
+async def open_alert_codec(settings: LakeSettings, schemas: Schemas) -> Codec:
+    """Opens a codec that can write alerts, and nothing else."""
     schema = schemas.newest(RECORD)
     async with Registry(settings) as registry:
         schema_id = await registry.lookup(schema)
@@ -40,8 +40,8 @@ async def alert_codec(settings: Settings, schemas: Schemas) -> Codec:
     return codec
 
 
-def message(alert: FraudAlert, codec: Codec) -> Message:
-    """An alert is a stream of one event, whose id is that of the alert: who hears it twice can tell."""
+def to_message(alert: FraudAlert, codec: Codec) -> Message:
+    """Builds the message. An alert is a stream of one event with the alert's id, so consumers recognise duplicates."""
     digits = UUID(alert.alert_id).hex
     recorded = Recorded(
         stream_id=f"alert:{alert.alert_id}",
@@ -50,10 +50,10 @@ def message(alert: FraudAlert, codec: Codec) -> Message:
         type="FraudAlert",
         time=from_millis(alert.at),
         correlation_id=alert.alert_id,
-        causation_id="",  # many events together, none of them alone
+        causation_id="",  # no single event causes an alert
         actor=ACTOR,
         traceparent=f"00-{digits}-{digits[16:]}-01",
         value=codec.encode(alert),
     )
     headers = pack_headers(cloud_event_headers(recorded, SOURCE))
-    return Message(TOPIC, recorded.stream_id, recorded.value, headers, recorded.time)
+    return Message(ALERTS, recorded.stream_id, recorded.value, headers, recorded.time)

@@ -1,7 +1,7 @@
-"""What is counted: that a payment was asked for, declined by the provider, paid. Of a customer, and of a token.
+"""Facts about payments: that one was attempted, declined by the provider, or paid; for a customer and for a token.
 
-An event is at most one fact, by what is in the event alone. So facts are the same in whatever order events come, and
-more events are never fewer facts.
+An event is at most one fact, and which one depends on that event alone. So facts are the same in whatever order events
+arrive, and more events never mean fewer facts.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,18 +11,19 @@ from analytics.fraud.rules import Rules
 
 ATTEMPT, DECLINE, PURCHASE = "attempt", "decline", "purchase"
 REQUESTS = ("authorization_requested", "payment_held_for_review", "payment_declined")
-"""As which a payment begins; they say who pays how much with what."""
+"""Events with which a payment can begin. They say who pays how much with which token."""
 EVENTS = (*REQUESTS, "payment_captured")
-"""Columns of silver.payment_events: all that facts come from."""
+"""Columns of silver.payment_events that facts come from."""
 SUBJECT = ("subject_kind", "subject")
 FACT = ("fact", "payment_id", "at", "other", "amount", "currency")
-"""`at` in unix milliseconds; `other` is the token of a customer's fact, the customer of a token's."""
+"""`at` is in unix milliseconds; `other` is the token of a customer's fact and the customer of a token's fact."""
 
 
 def facts(payments: DataFrame, rules: Rules) -> DataFrame:
-    """Of rows as in silver.payment_events."""
-    kinds = payments.withColumn("fact", _fact()).where("fact is not null")
+    """Finds the facts in rows of silver.payment_events: one row per fact and subject."""
+    kinds = payments.withColumn("fact", _fact()).where("fact IS NOT NULL")
     details = kinds.select(
+        "event_id",
         "fact",
         _field("payment_id").alias("payment_id"),
         sf.unix_millis("event_time").alias("at"),
@@ -32,31 +33,33 @@ def facts(payments: DataFrame, rules: Rules) -> DataFrame:
         _field("amount.currency").alias("currency"),
     )
     subjects = details.withColumn("about", sf.explode(_subjects()))
-    telling = subjects.where((sf.col("about.subject_kind") == "customer") | ~says_nothing(sf.col("token"), rules))
-    return telling.select("about.subject_kind", "about.subject", *FACT[:3], "about.other", *FACT[4:])
+    is_customer = sf.col("about.subject_kind") == "customer"
+    identified = subjects.where(is_customer | ~identifies_nobody(sf.col("token"), rules))
+    return identified.select("event_id", "about.subject_kind", "about.subject", *FACT[:3], "about.other", *FACT[4:])
 
 
-def says_nothing(token: Column, rules: Rules) -> Column:
-    """Of a purchase the event does not name it; and some are everybody's."""
+def identifies_nobody(token: Column, rules: Rules) -> Column:
+    """True where the event names no token, as a purchase does, or names a test card that everybody uses."""
     return token.isNull() | token.isin(*rules.tokens.shared)
 
 
 def customer() -> Column:
-    """Of a row of silver that is a fact, who pays."""
+    """Customer of an event that is a fact."""
     return _field("customer_id")
 
 
 def token() -> Column:
-    """And by which means, where the event says it."""
+    """Payment token of an event that is a fact; null where the event does not name it."""
     return request("payment_token")
 
 
 def is_attempt() -> Column:
-    """Once in a payment: approved after a review, it asks for an authorisation a second time."""
+    """True once per payment: one that is approved after a review asks for an authorisation a second time."""
     return (sf.col("stream_version") == 1) & request("payment_id").isNotNull()
 
 
 def request(field: str) -> Column:
+    """A field of the event with which a payment began."""
     return sf.coalesce(*(sf.col(f"{event}.{field}") for event in REQUESTS))
 
 

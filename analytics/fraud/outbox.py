@@ -1,50 +1,52 @@
-"""Alerts on their way to `fraud.alerts`: each once, going by what the topic has."""
+"""Sends alerts to `fraud.alerts`, each once: alerts that the topic already has are left out."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 from pyspark.sql import functions as sf
 
-from analytics.fraud.event import TOPIC, FraudAlert, alert_codec, message
-from analytics.kafka import source_options
-from shared.codec import Codec
-from shared.crashpoints import crashpoint
+from analytics.catalog import ALERTS
+from analytics.fraud.event import FraudAlert, open_alert_codec, to_message
+from analytics.lake import Lake
+from analytics.runtime.kafka_options import from_kafka
+from analytics.settings import LakeSettings
 from shared.envelope import Message
-from shared.relay import open_producer, publish
-from shared.schemas import Schemas
-from shared.settings import Settings
+from shared.messaging.relay import open_producer, publish
+from shared.recovery.crash_points import crashpoint
+from shared.schemas.codec import Codec
+from shared.schemas.contract.event_schemas import Schemas
 
 
 @dataclass
 class Outbox:
-    settings: Settings
+    settings: LakeSettings
     codec: Codec
     sent: set[str]
-    """Ids. Those of a run that died are found in the topic; two runs at once may send the same twice."""
+    """Ids of all alerts in the topic, whichever run has sent them. Two runs at the same time may send one twice."""
 
     @classmethod
-    def opened(cls, spark: SparkSession, settings: Settings, schemas: Schemas) -> "Outbox":
-        return cls(settings, asyncio.run(alert_codec(settings, schemas)), _ids_in_topic(spark, settings))
+    def open(cls, lake: Lake, schemas: Schemas) -> "Outbox":
+        return cls(lake.settings, asyncio.run(open_alert_codec(lake.settings, schemas)), _ids_in_topic(lake))
 
     def send(self, found: Sequence[Row]) -> int:
-        """Those that have not been sent yet; how many these are."""
+        """Sends the alerts that have not been sent yet. Returns their number."""
         new = {row["alert_id"]: _alert(row) for row in found if row["alert_id"] not in self.sent}
         if not new:
             return 0
-        # Found, not sent: after a death here the batch runs again, from the same state and messages. Nothing lost.
+        # Found, not sent: after a crash here the batch runs again, from the same state and messages. Nothing is lost.
         crashpoint("alerts found, not sent")
-        asyncio.run(_publish(self.settings, [message(alert, self.codec) for alert in new.values()]))
+        asyncio.run(_publish(self.settings, [to_message(alert, self.codec) for alert in new.values()]))
         # Sent, not committed: the batch runs again and finds the same alerts. Those that the topic has are left out;
-        # after a death amid sending, the rest of them is sent.
+        # after a crash while they are sent, the rest is sent.
         crashpoint("alerts sent, not committed")
         self.sent |= new.keys()
         return len(new)
 
 
-async def _publish(settings: Settings, messages: list[Message]) -> None:
-    """Not by Spark's sink, which takes a job for a handful of messages, but as the services do."""
+async def _publish(settings: LakeSettings, messages: list[Message]) -> None:
+    """Publishes as the services do. Spark's own sink would run a job for a handful of messages."""
     waiting = dict(enumerate(messages))
     async with open_producer(settings) as producer:
         while waiting:
@@ -60,8 +62,7 @@ def _alert(row: Row) -> FraudAlert:
     return FraudAlert(**fields | {"reasons": tuple(fields["reasons"])})
 
 
-def _ids_in_topic(spark: SparkSession, settings: Settings) -> set[str]:
-    topic = spark.read.format("kafka").options(**source_options(settings)).option("subscribe", TOPIC)
-    headers = topic.option("includeHeaders", "true").load().select(sf.explode("headers").alias("header"))
+def _ids_in_topic(lake: Lake) -> set[str]:
+    headers = from_kafka(lake.spark.read, lake.settings, [ALERTS]).load().select(sf.explode("headers").alias("header"))
     ids = headers.where("header.key = 'ce_id'").select(sf.col("header.value").cast("string"))
     return {row[0] for row in ids.collect()}

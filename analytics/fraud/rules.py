@@ -1,4 +1,4 @@
-"""Rules as data: `rules.toml` beside this, or another file of its form. What is wrong in one is said with its line."""
+"""Rules of fraud as data: loads and checks `rules.toml`, or another file of its form. Errors name the line."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from shared.errors import OperatorError
 
 LOGIC = 1
-"""Raised when the same rules come to mean something else."""
+"""Version of the code that applies rules. Raise it when the same rules come to mean something else."""
 TODAY = files("analytics.fraud") / "rules.toml"
 
 About = Literal["customer", "token"]
@@ -25,7 +25,7 @@ MEASURES: dict[About, frozenset[Measure]] = {
     "customer": frozenset(("attempts", "declines", "tokens", "times_usual")),
     "token": frozenset(("attempts", "declines", "accounts")),
 }
-IN_REASONS = {"at_least", "minutes"}
+REASON_FIELDS = {"at_least", "minutes"}
 
 Score = Annotated[int, Field(ge=0, le=100)]
 Positive = Annotated[int, Field(ge=1)]
@@ -33,7 +33,7 @@ Words = Annotated[str, Field(min_length=1)]
 
 
 class BrokenRules(OperatorError):
-    """One line: where in which file, and what is wrong there."""
+    """A rules file is invalid. The message is one line: the file, the place in it, and what is wrong there."""
 
 
 class _Table(BaseModel):
@@ -49,14 +49,6 @@ class Windows(_Table):
         if self.minutes % self.every:
             raise _wrong(f"every: {self.every} does not divide the {self.minutes} minutes of a window")
         return self
-
-    @property
-    def length_ms(self) -> int:
-        return self.minutes * 60_000
-
-    @property
-    def hop_ms(self) -> int:
-        return self.every * 60_000
 
 
 class History(_Table):
@@ -87,7 +79,7 @@ class Rule(_Table):
     levels: tuple[Level, ...] = Field(min_length=1, strict=False)
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _is_consistent(self) -> Self:
         if self.measure not in MEASURES[self.about]:
             known = ", ".join(sorted(MEASURES[self.about]))
             raise _wrong(f"measure: {self.measure} is not measured of a {self.about}; there are {known}")
@@ -116,12 +108,12 @@ class Rules(_Table):
 
     @property
     def version(self) -> int:
-        """Another for other rules."""
+        """A hash of the rules: it changes whenever they do."""
         return crc32(f"{LOGIC} {self.model_dump_json()}".encode())
 
 
 def load_rules(file: Traversable = TODAY) -> Rules:
-    """Of a file; or BrokenRules."""
+    """Loads a rules file; raises BrokenRules if it is invalid."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -145,7 +137,7 @@ def parse_rules(text: str, name: str) -> Rules:
 def _check_reason(reason: str) -> None:
     try:
         named = {field for _, field, _, _ in Formatter().parse(reason) if field is not None}
-        if unknown := sorted(named - IN_REASONS):
+        if unknown := sorted(named - REASON_FIELDS):
             raise _wrong(f"reason: {{{unknown[0]}}} is not known; there are {{at_least}} and {{minutes}}")
         reason.format(at_least=1, minutes=1)
     except ValueError as error:  # PydanticCustomError is one
@@ -153,12 +145,12 @@ def _check_reason(reason: str) -> None:
 
 
 def _wrong(message: str) -> PydanticCustomError:
-    # Not formatted again by pydantic: braces in it are the reader's own.
-    return PydanticCustomError("rules", "{said}", {"said": message})
+    # The message is passed as a value: pydantic would format braces that the user wrote.
+    return PydanticCustomError("rules", "{message}", {"message": message})
 
 
 def _words(error: ErrorDetails) -> str:
-    """The field, and what is wrong with it."""
+    """Names the field and says what is wrong with it."""
     field = ".".join(part for part in error["loc"] if isinstance(part, str) and part != "rule")
     match error["type"]:
         case "rules":
@@ -174,7 +166,7 @@ def _words(error: ErrorDetails) -> str:
 
 
 def _place(text: str, name: str, error: ErrorDetails) -> str:
-    """`rules.toml:31 (rule 'declines')`. Tables are looked for as they are written here; else, the file alone."""
+    """Finds the line: `rules.toml:31 ([[rule]] 2)`. If the file is written in another style, names the file alone."""
     loc = error["loc"]
     if not loc:
         return name
@@ -188,7 +180,7 @@ def _place(text: str, name: str, error: ErrorDetails) -> str:
 
 
 def _field_line(lines: Sequence[str], start: int, fields: Sequence[str], error: ErrorDetails) -> int:
-    """Where the field is set, or the head of its table."""
+    """Finds the line that sets the field; else the head of its table."""
     wanted = fields[0] if fields else str(error["msg"]).partition(":")[0]
     for n in range(start + 1, len(lines)):
         if re.match(r"\s*\[", lines[n]):

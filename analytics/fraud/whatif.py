@@ -1,7 +1,7 @@
-"""History under other rules: which alerts there would have been, and what payment would have made of them.
+"""Judges history under other rules: the alerts there would have been, and what payment would have done about them.
 
-Reads silver and changes nothing. What people would have done next, had they been refused, nobody knows: all that
-happened is taken as it was.
+Reads silver and changes nothing. Nobody knows what people would have done next if they had been refused, so everything
+that happened is taken as it was.
 """
 
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.fraud.alerts import alerts
+from analytics.fraud.alerts import alerts_from_facts
 from analytics.fraud.facts import SUBJECT, customer, facts, is_attempt, request, token
 from analytics.fraud.rules import Rules
-from analytics.fraud.windows import growth
+from analytics.models.staging.stream_ids import id_of_stream
 
 ALLOWED, HELD, REFUSED = "allowed", "held", "refused"
 FRAUD, HONEST, UNKNOWN = "fraud", "honest", "unknown"
-SHOWN = 20
+MOST_DIFFERENCES = 20
 
 
 @dataclass(frozen=True)
-class Span:
-    """When payments were asked for, and alerts raised. Open where None."""
+class Period:
+    """The time in which payments were requested and alerts raised. None leaves that end open."""
 
     start: datetime | None = None
     end: datetime | None = None
@@ -36,22 +36,23 @@ class Span:
 
 @dataclass(frozen=True)
 class Group:
-    """Payments that are alike in all but their amount."""
+    """Payments that agree in everything but their amount."""
 
     truth: str
     """`fraud`, `honest` or `unknown`."""
     currency: str
     today: str
-    """What payment does about them under today's rules: `allowed`, `held`, `refused`."""
+    """Verdict under today's rules: `allowed`, `held` or `refused`."""
     other: str
+    """Verdict under the other rules."""
     was_kept: bool
-    """The money was taken, and not given back."""
+    """Money was taken and not given back."""
     payments: int
     amount: int
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedVerdict:
     payment_id: str
     order_id: str
     customer_id: str
@@ -63,30 +64,30 @@ class Difference:
     today: str
     other: str
     reasons: list[str]
-    """Of the stricter verdict."""
+    """Reasons for the stricter of the two verdicts."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     alerts: Mapping[str, tuple[int, int]]
-    """By rule: how many today, and how many under the other rules."""
+    """Numbers of alerts by rule, under today's and under the other rules."""
     groups: list[Group]
     different: int
-    """Payments with another verdict."""
-    differences: list[Difference]
-    """The largest of these."""
+    """Number of payments with another verdict."""
+    differences: list[ChangedVerdict]
+    """The largest of those payments."""
 
 
-def compare(payments: DataFrame, today: Rules, other: Rules, labels: Mapping[str, bool], span: Span) -> Comparison:
-    """`payments` is silver.payment_events; `labels` tell which orders are known to be fraud, and which to be honest."""
-    asked = _asked(payments, labels).where(span.includes("asked_at"))
-    raised = [alerts(growth(facts(payments, rules), rules), rules).persist() for rules in (today, other)]
+def compare(payments: DataFrame, today: Rules, other: Rules, labels: Mapping[str, bool], period: Period) -> Comparison:
+    """Compares two sets of rules. `payments` is silver.payment_events; `labels` says which orders were fraud."""
+    requested = _requested(payments, labels).where(period.includes("requested_at"))
+    raised = [alerts_from_facts(facts(payments, rules), rules).persist() for rules in (today, other)]
     try:
-        counts = [_by_rule(found.where(span.includes("reached_at"))) for found in raised]
-        judged = _judged(_judged(asked, raised[0], today, "today"), raised[1], other, "other").persist()
+        counts = [_by_rule(found.where(period.includes("reached_at"))) for found in raised]
+        judged = _with_verdict(_with_verdict(requested, raised[0], today, "today"), raised[1], other, "other").persist()
         try:
             return Comparison(
-                alerts={rule: (counts[0].get(rule, 0), counts[1].get(rule, 0)) for rule in _names(today, other)},
+                alerts={rule: (counts[0].get(rule, 0), counts[1].get(rule, 0)) for rule in _rule_names(today, other)},
                 groups=_groups(judged),
                 different=judged.where("today != other").count(),
                 differences=_differences(judged),
@@ -98,27 +99,27 @@ def compare(payments: DataFrame, today: Rules, other: Rules, labels: Mapping[str
             found.unpersist()
 
 
-def _asked(payments: DataFrame, labels: Mapping[str, bool]) -> DataFrame:
-    """Every payment that was asked for, and whether it was fraud: by the labels, else by what a review came to, else by
-    its being paid and kept.
+def _requested(payments: DataFrame, labels: Mapping[str, bool]) -> DataFrame:
+    """One row per payment, with the truth about it: whether it was fraud.
+
+    The labels decide; without one, the outcome of a review does, and without a review, whether it was paid and kept.
     """
-    asked = payments.where(is_attempt()).select(
+    requested = payments.where(is_attempt()).select(
         request("payment_id").alias("payment_id"),
         request("order_id").alias("order_id"),
         customer().alias("customer"),
         token().alias("token"),
         request("amount.amount").alias("amount"),
         request("amount.currency").alias("currency"),
-        sf.col("event_time").alias("asked_at"),
+        sf.col("event_time").alias("requested_at"),
     )
-    said = sf.substring_index("stream_id", ":", -1).alias("payment_id")
-    outcomes = payments.groupBy(said).agg(
+    outcomes = payments.groupBy(id_of_stream().alias("payment_id")).agg(
         sf.bool_or(sf.col("payment_declined.declined_by") == "review").alias("rejected"),
         sf.bool_or(sf.col("payment_approved").isNotNull()).alias("approved"),
         sf.bool_or(sf.col("payment_captured").isNotNull()).alias("paid"),
         sf.bool_or(sf.col("payment_refunded").isNotNull()).alias("refunded"),
     )
-    known = payments.sparkSession.createDataFrame(list(labels.items()), "order_id string, is_fraud boolean")
+    labelled = payments.sparkSession.createDataFrame(list(labels.items()), "order_id string, is_fraud boolean")
     kept = sf.col("paid") & ~sf.col("refunded")
     truth = (
         sf.when(sf.col("is_fraud"), FRAUD)
@@ -127,32 +128,32 @@ def _asked(payments: DataFrame, labels: Mapping[str, bool]) -> DataFrame:
         .when(sf.col("approved") | kept, HONEST)
         .otherwise(UNKNOWN)
     )
-    found = asked.join(outcomes, "payment_id", "left").join(known, "order_id", "left")
-    return found.select(*asked.columns, truth.alias("truth"), kept.alias("was_kept"))
+    found = requested.join(outcomes, on="payment_id", how="left").join(labelled, on="order_id", how="left")
+    return found.select(*requested.columns, truth.alias("truth"), kept.alias("was_kept"))
 
 
-def _judged(asked: DataFrame, raised: DataFrame, rules: Rules, name: str) -> DataFrame:
-    """With the verdict, by the worst alert that payment had heard of, and its reasons."""
-    heard = sf.timestamp_millis(sf.unix_millis("reached_at") + rules.payment.seconds * 1000)
-    forgotten = sf.timestamp_millis(sf.unix_millis("at") + rules.payment.hours * 3_600_000)
+def _with_verdict(requested: DataFrame, raised: DataFrame, rules: Rules, name: str) -> DataFrame:
+    """Adds the verdict by the worst alert that had reached the payment service by then, and its reasons."""
+    arrived = sf.timestamp_millis(sf.unix_millis("reached_at") + rules.payment.seconds * 1000)
+    expired = sf.timestamp_millis(sf.unix_millis("at") + rules.payment.hours * 3_600_000)
     in_force = raised.select(
-        "subject_kind", "subject", "score", "reasons", heard.alias("heard"), forgotten.alias("end")
+        "subject_kind", "subject", "score", "reasons", arrived.alias("arrived"), expired.alias("expired")
     )
     subject = sf.explode(sf.array(_subject("customer"), _subject("token")))
-    then = (sf.col("asked_at") >= sf.col("heard")) & (sf.col("asked_at") < sf.col("end"))
+    then = (sf.col("requested_at") >= sf.col("arrived")) & (sf.col("requested_at") < sf.col("expired"))
     worst = (
-        asked.select("payment_id", "asked_at", subject.alias("about"))
-        .select("payment_id", "asked_at", "about.*")
-        .join(in_force, [*SUBJECT])
+        requested.select("payment_id", "requested_at", subject.alias("about"))
+        .select("payment_id", "requested_at", "about.*")
+        .join(in_force, on=[*SUBJECT], how="inner")
         .where(then)
         .groupBy("payment_id")
-        .agg(sf.max(sf.struct("score", "heard", "reasons")).alias("worst"))
+        .agg(sf.max(sf.struct("score", "arrived", "reasons")).alias("worst"))
     )
     verdict = sf.when(sf.col("worst.score") >= rules.payment.refuse, REFUSED).when(
         sf.col("worst.score") >= rules.payment.hold, HELD
     )
-    return asked.join(worst, "payment_id", "left").select(
-        *asked.columns,
+    return requested.join(worst, on="payment_id", how="left").select(
+        *requested.columns,
         sf.coalesce(verdict, sf.lit(ALLOWED)).alias(name),
         sf.col("worst.reasons").alias(f"{name}_reasons"),
     )
@@ -166,7 +167,7 @@ def _by_rule(raised: DataFrame) -> dict[str, int]:
     return {row["rule"]: row["count"] for row in raised.groupBy("rule").count().collect()}
 
 
-def _names(*both: Rules) -> list[str]:
+def _rule_names(*both: Rules) -> list[str]:
     return list(dict.fromkeys(rule.name for rules in both for rule in rules.rule))
 
 
@@ -176,15 +177,15 @@ def _groups(judged: DataFrame) -> list[Group]:
     return sorted((Group(**row.asDict()) for row in rows), key=astuple)
 
 
-def _differences(judged: DataFrame) -> list[Difference]:
+def _differences(judged: DataFrame) -> list[ChangedVerdict]:
     was_stricter = (sf.col("other") == ALLOWED) | (sf.col("today") == REFUSED)
     rows = judged.where("today != other").select(
         "payment_id",
         "order_id",
         sf.col("customer").alias("customer_id"),
-        sf.unix_millis("asked_at").alias("at"),
+        sf.unix_millis("requested_at").alias("at"),
         *("amount", "currency", "truth", "today", "other"),
         sf.when(was_stricter, sf.col("today_reasons")).otherwise(sf.col("other_reasons")).alias("reasons"),
     )
-    largest = rows.orderBy(sf.desc("amount"), "payment_id").limit(SHOWN)
-    return [Difference(**row.asDict()) for row in largest.collect()]
+    largest = rows.orderBy(sf.desc("amount"), "payment_id").limit(MOST_DIFFERENCES)
+    return [ChangedVerdict(**row.asDict()) for row in largest.collect()]

@@ -1,4 +1,4 @@
-"""What silver has got since a cut, and the older rows that this concerns: read once for all tables equally far."""
+"""Reads what silver has received since a cut, and the older rows that it affects: once for all tables at that cut."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,78 +6,85 @@ from functools import reduce
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.cut import TABLES, Cut
-from analytics.gold.changes import Concerned, concerned
-from analytics.gold.definition import Filters, Scope, Silver
-from analytics.keeping import Keeping
-from analytics.layers.writing import row_count, state_of
-from analytics.tables import path_of, read
-from shared.settings import Settings
+from analytics.catalog import SILVER_TABLES
+from analytics.incremental.affected import find_affected
+from analytics.incremental.pruning import Filters, silver_filters
+from analytics.incremental.scope import Affected, Inputs, Scope, Silver, Staged
+from analytics.lake import Lake
+from analytics.log.cut import Cut
+from analytics.log.progress import last_computed
+from analytics.runtime.frame_cache import FrameCache
 
-FORGOTTEN = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
-"""What Delta says of files that vacuum took, and of commits whose log was cleaned up."""
+EXPIRED = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
+"""Delta's error conditions for files that VACUUM deleted, and for commits whose log was cleaned up."""
 
 
-class News:
-    def __init__(self, spark: SparkSession, settings: Settings, cut: Cut, keeping: Keeping) -> None:
+class ChangeFeed:
+    """Silver up to one cut. Everything that is read is cached and shared by the tables that are refreshed together."""
+
+    def __init__(self, lake: Lake, cut: Cut, cache: FrameCache) -> None:
         self.cut = cut
-        self.keep = keeping.keep
-        self._once = keeping.once
-        self._spark = spark
-        self._settings = settings
+        self.keep = cache.keep
+        self._once = cache.once
+        self._lake = lake
 
-    def everything(self, scope: Scope) -> Silver:
-        """Old and new."""
-        return self._once(scope, lambda: scope.seen(self._silver(), self.keep))
+    def everything(self, scope: Scope) -> Inputs:
+        """Inputs from all of silver, for a full recomputation."""
+        return self._once(scope, lambda: scope.inputs(scope.stage(self._silver()), self.keep))
 
     def count(self, since: Cut) -> int:
-        return self._once(("count", _place(since)), lambda: _count(self.new(since)))
+        """Counts new rows."""
+        return self._once(("count", _versions(since)), lambda: _count(self.new_rows(since)))
 
-    def forgotten(self, since: Cut) -> bool:
-        """Whether silver cannot tell any more what it has got since: old versions are kept for `lake_history_days`."""
-        return self._once(("forgotten", _place(since)), lambda: self._is_forgotten(since))
+    def has_expired(self, since: Cut) -> bool:
+        """True if silver no longer has the changes since then: history is kept for `lake_history_days`."""
+        return self._once(("expired", _versions(since)), lambda: self._has_expired(since))
 
-    def _is_forgotten(self, since: Cut) -> bool:
+    def _has_expired(self, since: Cut) -> bool:
         try:
             self.count(since)
         except (PySparkException, Py4JJavaError) as error:
-            if not any(condition in str(error) for condition in FORGOTTEN):
+            if not any(condition in str(error) for condition in EXPIRED):
                 raise
             return True
         return False
 
     def share(self, since: Cut) -> float:
-        """New rows, of all."""
+        """Share of new rows among all rows."""
         return self.count(since) / max(self._once("count", self._total), 1)
 
-    def new(self, since: Cut) -> Silver:
-        return self._once(("new", _place(since)), lambda: {table: self._added(table, since) for table in TABLES})
+    def new_rows(self, since: Cut) -> Silver:
+        return self._once(("new", _versions(since)), lambda: self._new_rows(since))
 
-    def concerned(self, since: Cut, scope: Scope) -> Concerned:
-        return self._once((scope, _place(since)), lambda: self._concerned(since, scope))
+    def _new_rows(self, since: Cut) -> Silver:
+        return Silver({table: self._added(table, since) for table in SILVER_TABLES})
 
-    def _concerned(self, since: Cut, scope: Scope) -> Concerned:
-        new = {name: self.keep(frame) for name, frame in scope.flat(self.new(since)).items()}
+    def affected(self, since: Cut, scope: Scope) -> Affected:
+        """Finds what the new rows affect, with all events that are needed to recompute it."""
+        return self._once((scope, _versions(since)), lambda: self._affected(since, scope))
+
+    def _affected(self, since: Cut, scope: Scope) -> Affected:
+        new = Staged({name: self.keep(frame) for name, frame in scope.stage(self.new_rows(since)).items()})
         filters = self._filters(since, scope, new)
         older = {table: rows.where(filters.get(table, sf.lit(True))) for table, rows in self._silver().items()}
-        return concerned(scope, new, scope.flat(older), self.keep)
+        return find_affected(scope, new, scope.stage(Silver(older)), self.keep)
 
-    def _filters(self, since: Cut, scope: Scope, new: Silver) -> Filters:
-        """None, where a table that should tell is not far enough: then all is read."""
-        states = [state_of(self._settings, f"gold.{name}") for name in scope.known]
-        if not scope.known or not all(state and _reaches(state.cut, since) for state in states):
+    def _filters(self, since: Cut, scope: Scope, new: Staged) -> Filters:
+        """Filters by the index tables. Where one of them has not seen all older rows, silver is read in full."""
+        commits = [last_computed(self._lake, f"gold.{name}") for name in scope.index]
+        if not all(commit and _reaches(commit.cut, since) for commit in commits):
             return {}
-        known = {name: read(self._spark, self._settings, f"gold.{name}") for name in scope.known}
-        return scope.filters(new, known)
+        index = {name: self._lake.read(f"gold.{name}") for name in scope.index}
+        return silver_filters(scope, new, index)
 
     def _total(self) -> int:
-        return sum(row_count(self._settings, f"silver.{t}", version) for t, version in self.cut.silver.items())
+        return sum(self._lake.row_count(f"silver.{t}", version) for t, version in self.cut.silver.items())
 
     def _silver(self) -> Silver:
-        return {t: read(self._spark, self._settings, f"silver.{t}", self.cut.silver[t]) for t in TABLES}
+        return Silver({t: self._lake.read(f"silver.{t}", self.cut.silver[t]) for t in SILVER_TABLES})
 
     def _added(self, table: str, since: Cut) -> DataFrame:
         first, last = since.silver[table] + 1, self.cut.silver[table]
@@ -85,28 +92,28 @@ class News:
         if first > last:
             return everything.limit(0)
         changes = (
-            self._spark.read.format("delta")
+            self._lake.spark.read.format("delta")
             .option("readChangeFeed", "true")
             .option("startingVersion", first)
             .option("endingVersion", last)
-            .load(path_of(self._settings, f"silver.{table}"))
+            .load(self._lake.path(f"silver.{table}"))
         )
         return self.keep(changes.where("_change_type = 'insert'").select(*everything.columns))
 
 
 @contextmanager
-def news(spark: SparkSession, settings: Settings, cut: Cut) -> Iterator[News]:
-    with Keeping() as keeping:
-        yield News(spark, settings, cut, keeping)
+def open_change_feed(lake: Lake, cut: Cut) -> Iterator[ChangeFeed]:
+    with FrameCache() as cache:
+        yield ChangeFeed(lake, cut, cache)
 
 
 def _count(silver: Silver) -> int:
     return reduce(DataFrame.unionAll, (frame.select(sf.lit(1)) for frame in silver.values())).count()
 
 
-def _place(cut: Cut) -> tuple[int, ...]:
-    return tuple(cut.silver[table] for table in TABLES)
+def _versions(cut: Cut) -> tuple[int, ...]:
+    return tuple(cut.silver[table] for table in SILVER_TABLES)
 
 
 def _reaches(cut: Cut, other: Cut) -> bool:
-    return all(mine >= others for mine, others in zip(_place(cut), _place(other), strict=True))
+    return all(mine >= others for mine, others in zip(_versions(cut), _versions(other), strict=True))

@@ -1,4 +1,7 @@
-"""Tables that are computed from silver, in any layer: what a commit of theirs says, and how a change is written."""
+"""Writes computed tables: every change is one Delta commit that carries the cut it has seen.
+
+Data and progress are in the same commit, so a crash leaves both or neither (docs/adr/0011).
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,18 +12,17 @@ from typing import Any
 
 from delta.exceptions import DeltaConcurrentModificationException as DeltaConcurrentModificationException
 from delta.tables import DeltaTable
-from deltalake import DeltaTable as RustTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.commits import versions
-from analytics.cut import Cut, told
-from analytics.gold.definition import Gold, Table, Tally
-from analytics.interpreting import interpret
-from analytics.tables import path_of, read
-from shared.settings import Settings
+from analytics.incremental.definition import GoldTable, RowTable, Tally
+from analytics.lake import Lake
+from analytics.log.commits import ComputedCommit
+from analytics.log.progress import last_computed
+from analytics.runtime.codegen import interpret
+from analytics.tables import update_comments
 
-CONFIGURED = {
+SESSION_KEYS = {
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
     "txnAppId": "spark.databricks.delta.write.txnAppId",
     "txnVersion": "spark.databricks.delta.write.txnVersion",
@@ -28,120 +30,95 @@ CONFIGURED = {
 
 
 @dataclass(frozen=True)
-class State:
-    """How far a table is. It is in the table's own commits: data and progress come together, or not at all."""
+class PendingCommit:
+    """The next commit of a table, with its metadata and its number.
 
-    version: int
-    """Newest version of the table."""
-    said_at: int
-    """Version of the commit that says the rest. Newer ones are compactions."""
-    cut: Cut
-    logic: int
-    said: Mapping[str, Any]
-
-
-def state_of(settings: Settings, name: str) -> State | None:
-    """None where the table is not there, or was never filled."""
-    newest = None
-    for version in versions(settings, name):
-        newest = version.number if newest is None else newest
-        if "silver" in version.said:
-            return State(newest, version.number, told(version.said), version.said["logic"], version.said)
-    return None
-
-
-def row_count(settings: Settings, name: str, version: int) -> int:
-    """As its files say, without reading them."""
-    files: Any = RustTable(path_of(settings, name), version=version).get_add_actions(flatten=True)
-    return sum(files["num_records"].to_pylist())
-
-
-@dataclass(frozen=True)
-class Writing:
-    """One commit to come: what it will say, and that it is for a table as it is now.
-
-    If two bring the same table up to date at once, Delta takes one commit with a number and refuses the other: sums
-    would be added twice.
+    If two processes refresh the same table at once, Delta takes one commit with a number and refuses the other. Without
+    that, sums would be added twice.
     """
 
-    spark: SparkSession
-    settings: Settings
+    lake: Lake
     name: str
-    """With its layer."""
-    metadata: str
+    """Name of the table with its layer."""
+    commit: ComputedCommit
     number: int
 
     @property
     def path(self) -> str:
-        return path_of(self.settings, self.name)
+        return self.lake.path(self.name)
 
     def overwrite(self, rows: DataFrame, stats: tuple[str, ...]) -> None:
+        """Replaces the whole table; `stats` are the columns whose ranges are kept for each file."""
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         options = {"delta.enableChangeDataFeed": "true", "delta.dataSkippingStatsColumns": ",".join(stats)}
         writer.options(**options, **self._options()).save(self.path)
+        update_comments(self.lake, [self.name])
 
-    def nothing(self) -> None:
-        """No row changes, but the cut does: what was looked at need not be looked at again."""
-        nothing = read(self.spark, self.settings, self.name).limit(0)
+    def advance_cut(self) -> None:
+        """Commits the cut alone, unless a change has brought the table to it: no event is looked at a second time."""
+        reached = last_computed(self.lake, self.name)
+        if reached and reached.cut == self.commit.cut:
+            return
+        nothing = self.lake.read(self.name).limit(0)
         nothing.write.format("delta").mode("append").options(**self._options()).save(self.path)
 
-    def replace(self, rows: DataFrame, gone: DataFrame, key: tuple[str, ...], where: Column) -> None:
-        """Put these rows in, each for the one with its key if there is one, and take away those that are gone."""
-        source = rows.withColumn("_gone", sf.lit(False)).unionByName(
-            gone.withColumn("_gone", sf.lit(True)), allowMissingColumns=True
+    def replace_rows(self, rows: DataFrame, deleted: DataFrame, key: tuple[str, ...], where: Column) -> None:
+        """Inserts or updates rows by their key, and deletes those whose keys are in `deleted`."""
+        source = rows.withColumn("_deleted", sf.lit(False)).unionByName(
+            deleted.withColumn("_deleted", sf.lit(True)), allowMissingColumns=True
         )
-        same = reduce(and_, (sf.col(f"t.`{c}`").eqNullSafe(sf.col(f"s.`{c}`")) for c in rows.columns))
+        unchanged = reduce(and_, (sf.col(f"t.`{c}`").eqNullSafe(sf.col(f"s.`{c}`")) for c in rows.columns))
         values = {f"`{column}`": sf.col(f"s.`{column}`") for column in rows.columns}
-        with configured(self.spark, **self._options()):
+        with commit_options(self.lake.spark, **self._options()):
             (
                 self._merge(source, key, where)
-                .whenMatchedDelete(sf.col("s._gone"))
-                .whenMatchedUpdate(~same, set=values)
-                .whenNotMatchedInsert(~sf.col("s._gone"), values=values)
+                .whenMatchedDelete(sf.col("s._deleted"))
+                .whenMatchedUpdate(~unchanged, set=values)
+                .whenNotMatchedInsert(~sf.col("s._deleted"), values=values)
                 .execute()
             )
 
-    def add(self, difference: DataFrame, tally: Tally, derived: bool = True) -> None:
+    def add_difference(self, difference: DataFrame, tally: Tally, derived: bool = True) -> None:
+        """Adds figures to those of the rows with the same key. Rows whose figures all become 0 are deleted."""
+
         def sum_(figure: str) -> str:
             return f"(t.`{figure}` + s.`{figure}`)"
 
         def new(name: str) -> str:
             return f"s.`{name}`"
 
-        none_left = reduce(and_, (sf.expr(sum_(figure)) == 0 for figure in tally.figures))
-        changed = {figure: sf.expr(sum_(figure)) for figure in tally.figures}
+        all_zero = reduce(and_, (sf.expr(sum_(figure)) == 0 for figure in tally.figures))
+        updated = {figure: sf.expr(sum_(figure)) for figure in tally.figures}
         inserted = {name: sf.expr(new(name)) for name in (*tally.key, *tally.figures)}
         if derived:
-            changed |= tally.follows(sum_)
-            inserted |= tally.follows(new)
-        with configured(self.spark, **self._options()):
+            updated |= tally.derived_columns(sum_)
+            inserted |= tally.derived_columns(new)
+        with commit_options(self.lake.spark, **self._options()):
             (
                 self._merge(difference, tally.key, sf.lit(True))
-                .whenMatchedDelete(none_left)
-                .whenMatchedUpdate(set=_quoted(changed))
+                .whenMatchedDelete(all_zero)
+                .whenMatchedUpdate(set=_quoted(updated))
                 .whenNotMatchedInsert(values=_quoted(inserted))
                 .execute()
             )
 
     def _merge(self, source: DataFrame, key: tuple[str, ...], where: Column) -> Any:
-        same = reduce(and_, (sf.col(f"t.`{column}`").eqNullSafe(sf.col(f"s.`{column}`")) for column in key))
-        return DeltaTable.forPath(self.spark, self.path).alias("t").merge(source.alias("s"), same & where)
+        same_key = reduce(and_, (sf.col(f"t.`{column}`").eqNullSafe(sf.col(f"s.`{column}`")) for column in key))
+        return DeltaTable.forPath(self.lake.spark, self.path).alias("t").merge(source.alias("s"), same_key & where)
 
     def _options(self) -> dict[str, str]:
-        return {"userMetadata": self.metadata, "txnAppId": f"till:{self.name}", "txnVersion": str(self.number)}
+        return {"userMetadata": self.commit.metadata(), "txnAppId": f"till:{self.name}", "txnVersion": str(self.number)}
 
 
-def writing(
-    spark: SparkSession, settings: Settings, name: str, query: str, table: Table, cut: Cut, **more: Any
-) -> Writing:
-    newest = next(versions(settings, name, 1), None)
-    metadata = cut.metadata(query, logic=table.version, **more)
-    return Writing(spark, settings, name, metadata, newest.number + 1 if newest else 0)
+def begin_commit(lake: Lake, name: str, commit: ComputedCommit) -> PendingCommit:
+    """Takes the number after the newest version: of two writers that start from the same version, one wins."""
+    newest = next(lake.log(name).versions(1), None)
+    return PendingCommit(lake, name, commit, newest.number + 1 if newest else 0)
 
 
-def stats_of(table: Table) -> tuple[str, ...]:
-    """Columns whose ranges are kept for each file: by which rows are looked for."""
-    time = (table.time,) if isinstance(table, Gold) and table.time and table.time not in table.key else ()
+def stats_of(table: GoldTable) -> tuple[str, ...]:
+    """Columns by which rows are looked for. Delta keeps their range for each file."""
+    time = (table.time,) if isinstance(table, RowTable) and table.time and table.time not in table.key else ()
     return (*table.key, *time)
 
 
@@ -150,21 +127,21 @@ def _quoted(values: Mapping[str, Column]) -> dict[str, Column]:
 
 
 @contextmanager
-def configured(spark: SparkSession, **options: str) -> Iterator[None]:
-    """For a MERGE or RESTORE, which take no options but those of their session: it must be nobody else's."""
+def commit_options(spark: SparkSession, **options: str) -> Iterator[None]:
+    """Sets options of a MERGE or RESTORE, which take them from their session alone: no other thread may use it."""
     for option, value in options.items():
-        spark.conf.set(CONFIGURED[option], value)
+        spark.conf.set(SESSION_KEYS[option], value)
     try:
         yield
     finally:
         for option in options:
-            spark.conf.unset(CONFIGURED[option])
+            spark.conf.unset(SESSION_KEYS[option])
 
 
 def own_session(spark: SparkSession, few_rows: bool = False) -> SparkSession:
-    """On the same executors; but what is configured for a commit of gold is not seen by the ingest."""
+    """Opens a session on the same executors, so that the ingest does not see the options of a commit to gold."""
     session = spark.newSession()
-    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # it is kept already
+    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # it is cached already
     if few_rows:
         interpret(session)
     return session

@@ -1,6 +1,6 @@
-"""Gold kept up with silver, table by table: what new events concern is computed again and merged.
+"""Keeps gold up to date with silver, table by table, once or until stopped.
 
-There is no checkpoint and no state but the tables themselves: how far one is, its last commit says (docs/adr/0011).
+The only state is in the tables themselves: the last commit of each says how far it is (docs/adr/0011).
 """
 
 import threading
@@ -10,76 +10,77 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
 
-from analytics.cut import present
-from analytics.gold import GOLD
-from analytics.gold.definition import Table
-from analytics.layers.advancing import Done, advance
-from analytics.layers.news import news
-from analytics.layers.serving import keep_fresh
-from analytics.layers.writing import DeltaConcurrentModificationException, own_session
-from shared.settings import Settings
+from analytics.incremental.change_feed import open_change_feed
+from analytics.incremental.definition import GoldTable
+from analytics.incremental.merge import DeltaConcurrentModificationException, own_session
+from analytics.incremental.refresh import Outcome, refresh
+from analytics.lake import Lake
+from analytics.log.commits import GoldCommit
+from analytics.log.progress import current_cut
+from analytics.models import GOLD
+from analytics.runtime.session import scheduler_pool
+from analytics.serving.speed_layer import refresh_speed
 
 Progress = Callable[[str], None]
 POOL = "gold"
 REST = 5
-"""For every second that a table took. It takes the cores from the ingest, and silver's readers should not wait for
-gold's: a batch or two of the ingest are slow, then it has caught up before the next table. What was missed before the
-stream began is made up for without rest.
+"""Seconds of rest for every second that a table took, once gold has caught up.
+
+A refresh takes cores from the ingest, and readers of silver should not wait because of gold. With the rest, a batch or
+two of the ingest are slow, and it has caught up before the next table. The first pass, which makes up for the time
+before the start, does not rest.
 """
 
 
-def bring_up_to_date(
-    spark: SparkSession,
-    settings: Settings,
+def refresh_gold(
+    lake: Lake,
     progress: Progress = lambda _line: None,
-    tables: Sequence[Table] = GOLD,
-) -> dict[str, Done]:
-    """All gold tables, and Lambda's speed tables where there is a batch layer, to where silver is now."""
-    return dict(_one_by_one(spark, settings, progress, tables))
+    tables: Sequence[GoldTable] = GOLD,
+) -> dict[str, Outcome]:
+    """Brings all gold tables, and Lambda's speed tables where there is a batch layer, to where silver is now."""
+    return dict(_refresh_each(lake, progress, tables))
 
 
-def _one_by_one(
-    spark: SparkSession, settings: Settings, progress: Progress, tables: Sequence[Table]
-) -> Generator[tuple[str, Done], None, None]:
-    """All to the same cut, however long the caller takes between two of them."""
-    cut = present(settings)
+def _refresh_each(
+    lake: Lake, progress: Progress, tables: Sequence[GoldTable]
+) -> Generator[tuple[str, Outcome], None, None]:
+    """Refreshes all tables to the same cut, however long the caller takes between two of them."""
+    cut = current_cut(lake)
     if cut is None:
         return
-    session = own_session(spark, few_rows=True)
-    with news(session, settings, cut) as found:
-        for table in tables:
+    lake = lake.in_session(own_session(lake.spark, few_rows=True))
+    with open_change_feed(lake, cut) as feed:
+        for table in sorted(tables, key=lambda table: table.name not in table.scope.index):
             started = time.monotonic()
-            done = advance(session, settings, f"gold.{table.name}", "gold", table, found)
-            served = keep_fresh(session, settings, table, found)
-            progress(f"gold.{table.name}: {done} ({time.monotonic() - started:.1f} s)")
-            if not served:
+            outcome = refresh(lake, f"gold.{table.name}", GoldCommit, table, feed)
+            speed_is_fresh = refresh_speed(lake, table, feed)
+            progress(f"gold.{table.name}: {outcome} ({time.monotonic() - started:.1f} s)")
+            if not speed_is_fresh:
                 progress(f"speed.{table.name}: waits for the next till lake batch")
-            yield table.name, done
+            yield table.name, outcome
 
 
 @dataclass
-class GoldStream:
-    """Brings gold up to date over and over, in a thread of its own, after the jobs of the ingest."""
+class RefreshLoop:
+    """Refreshes gold over and over, in a thread of its own, in a scheduler pool behind the ingest."""
 
-    spark: SparkSession
-    settings: Settings
+    lake: Lake
     every: float
     progress: Progress
-    tables: Sequence[Table] = GOLD
+    tables: Sequence[GoldTable] = GOLD
     failure: BaseException | None = None
     passes: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: InheritableThread | None = None
 
-    def start(self) -> "GoldStream":
+    def start(self) -> "RefreshLoop":
         self._thread = InheritableThread(target=self._run, daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """After the table at hand. Raises what has ended it before, if something has."""
+        """Stops after the current table. Raises what has ended the loop before, if something has."""
         self._stop.set()
         if self._thread:
             self._thread.join()
@@ -91,35 +92,34 @@ class GoldStream:
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self) -> None:
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
         try:
-            while not self._stop.is_set():
-                began = time.monotonic()
-                self._pass()
-                self._stop.wait(max(self.every - (time.monotonic() - began), 0))
+            with scheduler_pool(self.lake.spark, POOL):
+                while not self._stop.is_set():
+                    began = time.monotonic()
+                    self._pass()
+                    self._stop.wait(max(self.every - (time.monotonic() - began), 0))
         except BaseException as failure:
             self.failure = failure
 
     def _pass(self) -> None:
         began = time.monotonic()
         try:
-            with closing(_one_by_one(self.spark, self.settings, self.progress, self.tables)) as done:
+            with closing(_refresh_each(self.lake, self.progress, self.tables)) as done:
                 for _ in done:
                     rest = REST * (time.monotonic() - began) if self.passes else 0
                     if self._stop.wait(rest):
                         return
                     began = time.monotonic()
             self.passes += 1
-        except DeltaConcurrentModificationException as other:  # somebody else brought it up to date: look again
+        except DeltaConcurrentModificationException as other:  # another process refreshed the table: look again
             self.progress(f"gold: another writer was faster ({type(other).__name__})")
 
 
-def start_gold(
-    spark: SparkSession,
-    settings: Settings,
+def start_refresh_loop(
+    lake: Lake,
     every: float = 5,
     progress: Progress = lambda _line: None,
-    tables: Sequence[Table] = GOLD,
-) -> GoldStream:
-    """Keep going: a pass begins when the last is done, that many seconds after it began at least."""
-    return GoldStream(spark, settings, every, progress, tables).start()
+    tables: Sequence[GoldTable] = GOLD,
+) -> RefreshLoop:
+    """Starts the loop: a pass begins when the last one is done, and at least `every` seconds after it began."""
+    return RefreshLoop(lake, every, progress, tables).start()

@@ -1,66 +1,57 @@
-"""Events in Spark: decoded with the schema that wrote them, read as the newest version, the retired ones upcast."""
+"""Decodes Avro in Spark: with the schema that wrote an event, to the newest version of it, retired types upcast."""
 
 import json
 from typing import Any
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.types import StructType
 
-from shared.schemas import EventSchema, Schemas
-from shared.upcasters import chain
+from analytics.catalog.avro_types import delta_type, record_columns
+from analytics.catalog.table import sql_type
+from shared.schemas.contract.event_schemas import EventSchema, Schemas
+from shared.schemas.contract.upcasting import upcast_chain
 
 END = bytes.fromhex("f09fa7be0d5e1a7c3b2941886ed4c9f1")
-"""Put behind the bytes of an event and read as a last field of it: it comes out whole only if the event ends there.
-Spark itself reads broken bytes as nulls, and does not mind bytes that are left over.
+"""Appended to the bytes of an event and decoded as its last field: it comes out whole only if the event ends there.
+Spark itself decodes broken bytes to nulls, and ignores bytes that are left over.
 """
 END_FIELD = "end_of_event"
 END_TYPE = {"name": END_FIELD, "type": {"type": "fixed", "name": "EndOfEvent", "size": len(END)}}
 
 
-def as_read_today(body: Column, writer: EventSchema, schemas: Schemas, spark: SparkSession) -> Column:
-    """A struct of the fields that today's code knows; null, where the bytes are not exactly an event of `writer`.
-
-    `body` is bare Avro: of a Kafka value, all after the first five bytes.
-    """
-    event = with_end(sf.concat(body, sf.lit(END)), writer, schemas)
-    return sf.when(is_whole(event), today(event, writer.record, schemas, spark))
-
-
-def with_end(body: Column, writer: EventSchema, schemas: Schemas) -> Column:
-    """Of bytes with `END` behind them: the fields of the newest version, and what was found at the end."""
+def decode_marked(body: Column, writer: EventSchema, schemas: Schemas) -> Column:
+    """Decodes Avro bytes that `END` was appended to: the fields of the newest version, and the end that was found."""
     reader = schemas.newest(writer.record)
-    return from_avro(body, _text(writer), {"mode": "PERMISSIVE", "avroSchema": _text(reader)})
+    return from_avro(body, _with_end(writer), {"mode": "PERMISSIVE", "avroSchema": _with_end(reader)})
 
 
 def is_whole(event: Column) -> Column:
+    """Tells whether a decoded event ends exactly where its bytes do."""
     return sf.coalesce(event[END_FIELD] == sf.lit(END), sf.lit(False))
 
 
-def today(event: Column, record: str, schemas: Schemas, spark: SparkSession) -> Column:
-    """A whole event as it is read today: without the end, and as what replaced it where it is retired."""
-    current, upcast = chain(schemas.upcasters, record)
+def upcast_event(event: Column, record: str, schemas: Schemas) -> Column:
+    """Turns a whole decoded event into its current type, without the end marker."""
+    current, upcast = upcast_chain(schemas.upcasters, record)
     if upcast is None:
         return sf.struct(*(event[field["name"]] for field in schemas.newest(record).definition["fields"]))
-    return _struct(upcast(event), struct_of(schemas.newest(current), spark))
+    return _struct(upcast(event), schemas.newest(current))
 
 
-def struct_of(schema: EventSchema, spark: SparkSession) -> StructType:
-    """The type that Spark gives to events of this schema."""
-    nothing = spark.createDataFrame([], "body binary")
-    found = nothing.select(from_avro("body", schema.text)).schema[0].dataType
-    assert isinstance(found, StructType)
-    return found
+def struct_type(schema: EventSchema) -> str:
+    """Returns the type of an event in Spark's SQL."""
+    return sql_type(delta_type(schema.definition))
 
 
-def _text(schema: EventSchema) -> str:
+def _with_end(schema: EventSchema) -> str:
     return json.dumps(schema.definition | {"fields": [*schema.definition["fields"], END_TYPE]})
 
 
-def _struct(fields: dict[str, Any], wanted: StructType) -> Column:
-    """An upcaster adds constants as they are; typed as the schema has them, null becomes a null of some type."""
-    return sf.struct(*(_column(fields[f.name]).cast(f.dataType).alias(f.name) for f in wanted.fields))
+def _struct(values: dict[str, Any], schema: EventSchema) -> Column:
+    """Builds a struct of the schema's types: an upcaster adds constants, and even null has to have a type."""
+    columns = record_columns(schema.definition)
+    return sf.struct(*(_column(values[c.name]).cast(sql_type(c.type)).alias(c.name) for c in columns))
 
 
 def _column(value: Any) -> Column:

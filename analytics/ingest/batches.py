@@ -1,4 +1,4 @@
-"""What is done with each batch of the ingest: all of it to bronze, each topic's events to silver, the rest aside."""
+"""Writes one micro-batch: all of it to bronze, each topic's events to silver, and what cannot be read to quarantine."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -6,130 +6,135 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from analytics import commits
-from analytics.care import tidy
-from analytics.commits import Commit, Offsets
+from analytics.catalog import TOPICS
+from analytics.catalog.events import QUARANTINE
+from analytics.catalog.table import names
 from analytics.ingest import recovery
 from analytics.ingest.bronze import bronze_rows
-from analytics.ingest.duplicates import before, contradictions, told_apart
-from analytics.ingest.glance import Glance, glances, met
-from analytics.ingest.quarantine import unsound
-from analytics.ingest.silver import silver_columns, sound
-from analytics.ingest.writers import Writers, known, learned
-from analytics.tables import QUARANTINE, TOPICS, path_of, read
-from shared.crashpoints import crashpoint
-from shared.settings import Settings
+from analytics.ingest.deduplication import contradictions, earlier_events, with_first_occurrence
+from analytics.ingest.first_look import FirstLook, look_at, schema_ids
+from analytics.ingest.quarantine import invalid_messages
+from analytics.ingest.silver import silver_columns, valid_events
+from analytics.ingest.writer_schemas import WriterSchemas, fetch_missing, load_writer_schemas
+from analytics.lake import Lake
+from analytics.log.commits import IngestCommit
+from analytics.log.offsets import Offsets, total
+from analytics.log.progress import rows_written
+from analytics.maintenance import compact_in_turn
+from shared.recovery.crash_points import crashpoint
 
 FILE_EVENTS = 20_000
-"""Fewer than these are not worth a second file: it costs more to write, and again when small files are put together."""
+"""Events per file of a batch. Smaller files cost more to write, and again when they are compacted."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A batch, and what is to become of it."""
+class PlannedBatch:
+    """A batch before it is written to silver."""
 
     rows: DataFrame
-    found: Mapping[str, Glance]
-    writers: Writers
+    looks: Mapping[str, FirstLook]
+    writers: WriterSchemas
     new: Mapping[str, DataFrame]
-    """By topic, what is to be added to its table."""
+    """Events to be added to silver, by topic."""
 
 
 class Batches:
-    def __init__(self, spark: SparkSession, settings: Settings, generation: str, topics: Mapping[str, str]) -> None:
-        self._spark = spark
-        self._settings = settings
+    """Writes the micro-batches of one generation of the ingest."""
+
+    def __init__(self, lake: Lake, generation: str, topics: Mapping[str, str]) -> None:
+        self._lake = lake
         self._generation = generation
         self._topics = topics
-        self._writers = known(spark, settings)
+        self._writers = load_writer_schemas(lake)
 
-    def take(self, batch: DataFrame, number: int) -> None:
-        ends = recovery.planned(self._spark, self._settings, self._generation, number)
+    def write(self, batch: DataFrame, number: int) -> None:
+        """Writes a batch to all tables. After a crash Spark offers the same batch again."""
+        ends = recovery.planned_end(self._lake, self._generation, number)
         assert ends is not None, "Spark begins a batch only when it has written down where it ends"
-        commit = Commit(self._generation, number, ends, self._topics)
+        commit = IngestCommit(self._generation, number, ends, self._topics)
         rows = bronze_rows(batch).coalesce(self._files(number, ends)).persist()
         try:
             # Nothing of the batch is written: it is taken again.
             crashpoint("batch planned, nothing written")
             with ThreadPoolExecutor(1) as pool:
-                seen = pool.submit(inheritable_thread_target(self._spark)(self._look), rows)
+                planned = pool.submit(inheritable_thread_target(self._lake.spark)(self._plan), rows)
                 self._append(rows, "bronze.events", commit)
             # Bronze has it: taken again, Delta knows the batch by its number and ignores it there.
             crashpoint("bronze written, silver not")
-            self._write(seen.result(), commit)
+            self._write_silver(planned.result(), commit)
             # All is written: taken again, every table ignores it.
             crashpoint("all written, checkpoint not")
         finally:
             rows.unpersist()
-        tidy(self._spark, self._settings, number)
+        compact_in_turn(self._lake, number)
+
+    def write_silver(self, rows: DataFrame, commit: IngestCommit) -> None:
+        """Writes to silver a batch that bronze has. One that was interrupted may be written again."""
+        self._write_silver(self._plan(rows), commit)
 
     def _files(self, number: int, ends: Offsets) -> int:
-        """That each table gets of a batch: not as many as partitions of topics, and no more than cores."""
-        before = recovery.planned(self._spark, self._settings, self._generation, number - 1) or {}
-        events = _total(ends) - _total(before)
-        return min(self._spark.sparkContext.defaultParallelism, 1 + events // FILE_EVENTS)
+        """Chooses how many files each table gets: by the size of the batch, and no more than there are cores."""
+        before = recovery.planned_end(self._lake, self._generation, number - 1) or {}
+        events = total(ends) - total(before)
+        return min(self._lake.spark.sparkContext.defaultParallelism, 1 + events // FILE_EVENTS)
 
-    def silver(self, rows: DataFrame, commit: Commit) -> None:
-        """Of a batch that bronze has. One that was cut off in the middle may be given again."""
-        self._write(self._look(rows), commit)
+    def _plan(self, rows: DataFrame) -> PlannedBatch:
+        """Plans the decoding, which takes seconds. Writes nothing of the batch, so bronze is written meanwhile."""
+        looks = look_at(rows, self._lake)
+        self._writers = writers = fetch_missing(self._lake, self._writers, schema_ids(looks))
+        new = {topic: self._new_events(rows, topic, looks.get(topic), writers) for topic in TOPICS}
+        return PlannedBatch(rows, looks, writers, new)
 
-    def _look(self, rows: DataFrame) -> Seen:
-        """Writes nothing of the batch: bronze may be at it meanwhile. To plan what is decoded takes seconds."""
-        found = glances(rows, self._settings)
-        self._writers = writers = learned(self._spark, self._settings, self._writers, met(found))
-        new = {topic: self._new(rows, topic, found.get(topic), writers) for topic in TOPICS}
-        return Seen(rows, found, writers, new)
-
-    def _new(self, rows: DataFrame, topic: str, glance: Glance | None, writers: Writers) -> DataFrame:
-        """A topic's events that silver does not have."""
-        if glance is None:
-            return read(self._spark, self._settings, f"silver.{TOPICS[topic]}").limit(0)
-        new = sound(rows, topic, writers)
-        if glance.repeats:
-            new = self._apart(rows, topic, glance, writers).where("first IS NULL")
+    def _new_events(self, rows: DataFrame, topic: str, look: FirstLook | None, writers: WriterSchemas) -> DataFrame:
+        """Selects a topic's valid events that silver does not have."""
+        if look is None:
+            return self._lake.read(f"silver.{TOPICS[topic]}").limit(0)
+        new = valid_events(rows, topic, writers)
+        if look.has_repeats:
+            new = self._with_first_occurrence(rows, topic, look, writers).where("first IS NULL")
         return new.select(*silver_columns(topic, writers))
 
-    def _write(self, seen: Seen, commit: Commit) -> None:
-        # Every table gets a commit of each batch, be it an empty one: a batch that all of them have is complete, and
-        # gold goes by that.
-        write = inheritable_thread_target(self._spark)(self._silver)
+    def _write_silver(self, planned: PlannedBatch, commit: IngestCommit) -> None:
+        # Every table gets a commit of each batch, even an empty one: a batch that all tables have is complete, and
+        # gold is computed up to that.
+        write = inheritable_thread_target(self._lake.spark)(self._write_topic)
         with ThreadPoolExecutor(len(TOPICS)) as pool:
-            left = [*pool.map(lambda topic: write(seen, topic, commit), TOPICS)]
-        short = [topic for topic, is_short in zip(TOPICS, left, strict=True) if is_short]
-        if short:
+            all_taken = [*pool.map(lambda topic: write(planned, topic, commit), TOPICS)]
+        incomplete = [topic for topic, taken in zip(TOPICS, all_taken, strict=True) if not taken]
+        if incomplete:
             # Silver has what it can take. What it cannot is found again, from the same rows.
             crashpoint("silver written, quarantine not")
-            self._quarantine(seen, short, commit)
+            self._write_quarantine(planned, incomplete, commit)
 
-    def _silver(self, seen: Seen, topic: str, commit: Commit) -> bool:
-        """Whether some rows were left over."""
+    def _write_topic(self, planned: PlannedBatch, topic: str, commit: IngestCommit) -> bool:
+        """Writes a topic's events and returns whether these were all of its messages."""
         table = f"silver.{TOPICS[topic]}"
-        self._append(seen.new[topic], table, commit)
-        return topic in seen.found and commits.rows_written(self._settings, table, commit) != seen.found[topic].rows
+        self._append(planned.new[topic], table, commit)
+        return topic not in planned.looks or rows_written(self._lake, table, commit) == planned.looks[topic].rows
 
-    def _apart(self, rows: DataFrame, topic: str, glance: Glance, writers: Writers) -> DataFrame:
-        earlier = before(self._spark, self._settings, TOPICS[topic], glance.prefixes)
-        return told_apart(sound(rows, topic, writers), earlier)
+    def _with_first_occurrence(self, rows: DataFrame, topic: str, look: FirstLook, writers: WriterSchemas) -> DataFrame:
+        earlier = earlier_events(self._lake, TOPICS[topic], look.prefixes)
+        return with_first_occurrence(valid_events(rows, topic, writers), earlier)
 
-    def _quarantine(self, seen: Seen, topics: list[str], commit: Commit) -> None:
-        bronze = read(self._spark, self._settings, "bronze.events")
+    def _write_quarantine(self, planned: PlannedBatch, topics: list[str], commit: IngestCommit) -> None:
+        bronze = self._lake.read("bronze.events")
         frames = []
         for topic in topics:
-            later = self._apart(seen.rows, topic, seen.found[topic], seen.writers).where("first IS NOT NULL")
-            frames += [unsound(seen.rows, topic, seen.writers), contradictions(later, bronze).select(*QUARANTINE)]
-        aside = reduce(DataFrame.union, frames).persist()
+            events = self._with_first_occurrence(planned.rows, topic, planned.looks[topic], planned.writers)
+            repeated = events.where("first IS NOT NULL")
+            frames += [
+                invalid_messages(planned.rows, topic, planned.writers),
+                contradictions(repeated, bronze).select(*names(QUARANTINE)),
+            ]
+        rejected = reduce(DataFrame.union, frames).persist()
         try:
-            if not aside.isEmpty():
-                self._append(aside, "silver.quarantine", commit)
+            if not rejected.isEmpty():
+                self._append(rejected, "silver.quarantine", commit)
         finally:
-            aside.unpersist()
+            rejected.unpersist()
 
-    def _append(self, rows: DataFrame, table: str, commit: Commit) -> None:
-        writer = rows.write.format("delta").mode("append").options(**commit.options(table))
-        writer.save(path_of(self._settings, table))
-
-
-def _total(offsets: Offsets) -> int:
-    return sum(offset for partitions in offsets.values() for offset in partitions.values())
+    def _append(self, rows: DataFrame, table: str, commit: IngestCommit) -> None:
+        writer = rows.write.format("delta").mode("append").options(**commit.write_options(table))
+        writer.save(self._lake.path(table))

@@ -1,8 +1,8 @@
-"""Events that came before: the same id, in this batch or in the table. The first stays; a later one that is not, byte
-for byte, the same is a contradiction.
+"""Finds events that were ingested before, by their id, in the batch or in the table.
 
-The cost is that of the batch, not of the table: ids are UUIDv7, so what came before is looked for only among files
-whose range of ids meets that of the batch.
+The first event with an id stays. A later one with the same bytes is dropped; one with other bytes is a contradiction
+and goes to quarantine. The cost depends on the batch, not on the table: ids are UUIDv7, so only files whose range of
+ids overlaps that of the batch are searched.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,23 +10,22 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from analytics.tables import read
-from shared.settings import Settings
+from analytics.lake import Lake
 
 PREFIX = 8
-"""Digits of a UUIDv7 that stay the same for 65 seconds."""
+"""Leading digits of a UUIDv7 that stay the same for 65 seconds."""
 UPPER = "~"
-"""Above every digit: ids that begin like the upper bound of a range are below it."""
+"""Sorts after every digit: an id that begins like the upper bound of a range is still within it."""
 MOST_RANGES = 16
 
 Range = tuple[str, str]
 
 
 def ranges_of(prefixes: Iterable[str]) -> list[Range]:
-    """Few ranges that hold all ids which begin so: cut where the gaps between them are widest."""
+    """Returns few ranges that contain all ids with these prefixes, split where the gaps between them are widest."""
     ordered = sorted(set(prefixes))
     if not ordered:
         return []
@@ -35,47 +34,50 @@ def ranges_of(prefixes: Iterable[str]) -> list[Range]:
     return [(ordered[low], ordered[high - 1]) for low, high in pairwise(cuts)]
 
 
-def within(ranges: Sequence[Range]) -> Column:
-    return reduce(or_, (sf.col("event_id").between(low, f"{high}{UPPER}") for low, high in ranges), sf.lit(False))
+def earlier_events(lake: Lake, table: str, prefixes: Iterable[str]) -> DataFrame:
+    """Reads the rows of a silver table whose ids may be among those with these prefixes."""
+    return lake.read(f"silver.{table}").where(_in_ranges(ranges_of(prefixes)))
 
 
-def before(spark: SparkSession, settings: Settings, table: str, prefixes: Iterable[str]) -> DataFrame:
-    """Of a silver table, the events whose ids begin like these."""
-    return read(spark, settings, f"silver.{table}").where(within(ranges_of(prefixes)))
+def with_first_occurrence(events: DataFrame, earlier: DataFrame) -> DataFrame:
+    """Adds `first`: the place (partition, offset) of the first event with the same id; null in that event itself.
 
-
-def told_apart(events: DataFrame, earlier: DataFrame) -> DataFrame:
-    """With `first`: the place (partition, offset) of the first event with that id; null where it is this one."""
+    `earlier` may contain an event of the batch itself, if the batch is written again after a crash.
+    """
     place = sf.struct("partition", "offset")
-    known = earlier.select("event_id", place.alias("before"))
-    here = sf.first(place).over(Window.partitionBy("event_id").orderBy("partition", "offset"))
-    found = events.withColumn("here", here).join(known, "event_id", "left")
-    first = sf.coalesce("before", sf.when(sf.col("here") != place, sf.col("here")))
-    return found.withColumn("first", first).drop("here", "before")
+    in_table = earlier.select("event_id", place.alias("first_in_table"))
+    in_batch = sf.first(place).over(Window.partitionBy("event_id").orderBy("partition", "offset"))
+    joined = events.withColumn("first_in_batch", in_batch).join(in_table, on="event_id", how="left")
+    repeated = sf.when(sf.col("first_in_batch") != place, sf.col("first_in_batch"))
+    return joined.withColumn("first", sf.coalesce("first_in_table", repeated)).drop("first_in_batch", "first_in_table")
 
 
-def contradictions(later: DataFrame, bronze: DataFrame) -> DataFrame:
-    """With the reason why: those that are not the same as the first with their id. (One may be found to be itself.)"""
+def contradictions(repeated: DataFrame, bronze: DataFrame) -> DataFrame:
+    """Selects repeated events whose bytes differ from those of the first with their id, and adds the `reason`."""
     original = bronze.select(
-        sf.col("topic").alias("its_topic"),
-        sf.struct("partition", "offset").alias("its_place"),
-        sf.col("value").alias("its_value"),
-        sf.col("headers").alias("its_headers"),
+        sf.col("topic").alias("first_topic"),
+        sf.struct("partition", "offset").alias("first_place"),
+        sf.col("value").alias("first_value"),
+        sf.col("headers").alias("first_headers"),
     )
     same = (
-        (sf.col("topic") == sf.col("its_topic"))
-        & (sf.col("first") == sf.col("its_place"))
-        & (sf.col("value") == sf.col("its_value"))
-        & (sf.col("headers") == sf.col("its_headers"))
+        (sf.col("topic") == sf.col("first_topic"))
+        & (sf.col("first") == sf.col("first_place"))
+        & (sf.col("value") == sf.col("first_value"))
+        & (sf.col("headers") == sf.col("first_headers"))
     )
     where = sf.concat_ws("/", "topic", "first.partition", "first.offset")
     why = sf.concat(sf.lit("it contradicts the event at "), where, sf.lit(": the same id, and not the same bytes"))
-    others = later.where(sf.col("first") != sf.struct("partition", "offset"))
-    return others.join(original, same, "left_anti").withColumn("reason", why)
+    others = repeated.where(sf.col("first") != sf.struct("partition", "offset"))
+    return others.join(original, on=same, how="left_anti").withColumn("reason", why)
+
+
+def _in_ranges(ranges: Sequence[Range]) -> Column:
+    return reduce(or_, (sf.col("event_id").between(low, f"{high}{UPPER}") for low, high in ranges), sf.lit(False))
 
 
 def _gap(low: str, high: str) -> int:
     try:
         return int(high, 16) - int(low, 16)
-    except ValueError:  # ids that are not ours
+    except ValueError:  # an id that is not a UUID
         return 0

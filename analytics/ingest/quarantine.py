@@ -1,34 +1,41 @@
-"""Why a message is not in silver, in words."""
+"""Explains in words why a message cannot become an event of silver."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.ingest.silver import HEADERS, REQUIRED, read_today
-from analytics.ingest.writers import Writers
-from analytics.tables import QUARANTINE
-from shared.codec import MAGIC, PREFIX
+from analytics.catalog.events import QUARANTINE
+from analytics.catalog.table import names
+from analytics.ingest.silver import HEADERS, REQUIRED, decode
+from analytics.ingest.writer_schemas import WriterSchemas
+from shared.schemas.codec import MAGIC, PREFIX
 
 
-def unsound(bronze: DataFrame, topic: str, writers: Writers) -> DataFrame:
-    """A topic's messages that cannot be read."""
-    found = read_today(bronze, topic, writers).where("NOT is_sound AND barrier >= 0")
-    explained = found.withColumns({"reason": reason(topic, writers), "schema_id": schema_id().try_cast("int")})
-    return explained.select(*QUARANTINE)
+def invalid_messages(bronze: DataFrame, topic: str, writers: WriterSchemas) -> DataFrame:
+    """Selects a topic's messages that cannot be read, with the reason."""
+    found = decode(bronze, topic, writers).where("NOT is_valid AND barrier >= 0")
+    explained = found.withColumns({"reason": reason(topic, writers), "schema_id": wire_schema_id().try_cast("int")})
+    return explained.select(*names(QUARANTINE))
 
 
-def schema_id() -> Column:
-    """Of any message that has one, as text."""
-    return sf.when(_is_framed(), sf.conv(sf.hex(sf.substring("value", 2, 4)), 16, 10))
+def is_framed() -> Column:
+    """Tells whether a message is in Confluent's wire format: magic byte 0 and four bytes of schema id in front."""
+    return (sf.length("value") >= PREFIX.size) & (sf.substring("value", 1, 1) == sf.lit(bytes([MAGIC])))
 
 
-def reason(topic: str, writers: Writers) -> Column:
-    number = schema_id()
+def wire_schema_id() -> Column:
+    """Returns the schema id in front of a message, as text; null where there is none."""
+    return sf.when(is_framed(), sf.conv(sf.hex(sf.substring("value", 2, 4)), 16, 10))
+
+
+def reason(topic: str, writers: WriterSchemas) -> Column:
+    """Says why a message of the topic is invalid: the first of these reasons that applies."""
+    number = wire_schema_id()
     records = {n: writer.record for n, writer in writers.readable.items()}
     foreign = {n: f"a {w.record} has no place in {topic}" for n, w in writers.readable.items() if w.topic != topic}
     return sf.coalesce(
         sf.when(sf.col("value").isNull(), sf.lit("it has no value")),
-        sf.when(~_is_framed(), sf.lit("not in the wire format: no magic byte 0 and schema id in front")),
-        *(sf.when(sf.col(column).isNull(), _headless(HEADERS[column])) for column in REQUIRED),
+        sf.when(~is_framed(), sf.lit("not in the wire format: no magic byte 0 and schema id in front")),
+        *(sf.when(sf.col(column).isNull(), _unusable_header(HEADERS[column])) for column in REQUIRED),
         *(sf.when(number == str(n), sf.lit(why)) for n, why in {**writers.unreadable, **foreign}.items()),
         sf.when(
             ~number.isin([str(n) for n in writers.texts]),
@@ -45,12 +52,8 @@ def _damage(record: str) -> Column:
     )
 
 
-def _headless(name: str) -> Column:
+def _unusable_header(name: str) -> Column:
     found = sf.map_from_entries("headers")[name].cast("string")
     return sf.when(found.isNull(), sf.lit(f"the header {name} is missing")).otherwise(
         sf.concat(sf.lit(f"the header {name} makes no sense: "), found)
     )
-
-
-def _is_framed() -> Column:
-    return (sf.length("value") >= PREFIX.size) & (sf.substring("value", 1, 1) == sf.lit(bytes([MAGIC])))

@@ -1,35 +1,34 @@
-"""Where the ingest goes on, and what it does about a checkpoint that is lost or a topic that is not what it was.
+"""Decides where the ingest continues, also after its checkpoint was lost or a topic was deleted and created again.
 
-A checkpoint has a generation. Delta takes a batch of a generation once, so a new checkpoint under an old name would
-have its batches ignored, silently: it gets a new generation, and starts where bronze says the last one got to.
+A checkpoint has a generation. Delta accepts a batch of a generation once, so the batches of a new checkpoint under an
+old name would be silently ignored: it gets a new generation, and starts where bronze's last commit ended.
 """
 
 import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
-from analytics import storage
-from analytics.commits import INGEST, Commit, Offsets, commit_of, versions
-from analytics.ingest.bronze import FEED
-from analytics.paths import checkpoint_of, checkpoints_of
-from analytics.tables import path_of, read
-from analytics.topics import Topics, look
+from analytics.catalog import FEED
+from analytics.ingest.bronze import is_between
+from analytics.lake import Lake, LakeFiles
+from analytics.log.commits import IngestCommit
+from analytics.log.offsets import Offsets
+from analytics.runtime.kafka_topics import Topics, describe_topics
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 log = logging.getLogger(__name__)
 
+QUERY = IngestCommit.QUERY
 EARLIEST = -2
-ANEW = -1
-"""The batch number of a commit that only says where to begin."""
+"""The number by which Spark knows the beginning of a partition."""
+FRESH_START = -1
+"""Batch number of a commit that has no rows and only says where to start."""
 
 
 @dataclass(frozen=True)
@@ -37,64 +36,59 @@ class HalfDone:
     """A batch that bronze has, and silver perhaps not."""
 
     rows: DataFrame
-    commit: Commit
+    commit: IngestCommit
 
 
 @dataclass(frozen=True)
 class Start:
     generation: str
     offsets: Offsets | None
-    """None: where the checkpoint says, or from the beginning where there is none."""
+    """None: where the checkpoint says, or from the beginning if there is none."""
     topics: Mapping[str, str]
     half_done: HalfDone | None = None
 
 
-def resume(spark: SparkSession, settings: Settings) -> Start:
-    """Or an OperatorError, where going on would skip messages."""
-    topics = look(spark, settings, FEED)
-    last, before = _last_two(settings)
+def find_start(lake: Lake) -> Start:
+    """Returns where the ingest continues. Raises an OperatorError where that would skip messages."""
+    topics = describe_topics(lake.spark, lake.settings, FEED)
+    last, before = _last_two(lake)
     if last is None:
-        unfinished = storage.names(spark, checkpoints_of(settings, INGEST))
+        unfinished = lake.storage.names(lake.checkpoints(QUERY))
         return Start(unfinished[0] if unfinished else str(uuid4()), None, topics.ids)
     refuse_gaps(last, topics)
-    if planned(spark, settings, last.generation, last.batch) == last.offsets:
+    if planned_end(lake, last.generation, last.batch) == last.offsets:
         return Start(last.generation, None, topics.ids)
-    if last.batch != ANEW:
-        log.warning("the checkpoint of the ingest is lost; it goes on from what bronze has")
-    half_done = HalfDone(_between(spark, settings, before, last), last) if last.batch != ANEW else None
+    if last.batch != FRESH_START:
+        log.warning("the checkpoint of the ingest is lost; it continues from what bronze has")
+    half_done = HalfDone(_rows_between(lake, before, last), last) if last.batch != FRESH_START else None
     return Start(str(uuid4()), _all_partitions(last.offsets, topics), topics.ids, half_done)
 
 
-def planned(spark: SparkSession, settings: Settings, generation: str, batch: int) -> Offsets | None:
-    """Where that batch ends: Spark writes it down before the batch begins."""
-    offsets = f"{checkpoint_of(settings, INGEST, generation)}/offsets"
-    if str(batch) not in storage.names(spark, offsets):
+def planned_end(lake: Lake, generation: str, batch: int) -> Offsets | None:
+    """Reads where a batch ends from Spark's checkpoint: Spark writes it down before the batch begins."""
+    offsets = f"{lake.checkpoint(QUERY, generation)}/offsets"
+    if str(batch) not in lake.storage.names(offsets):
         return None
-    said: Any = json.loads(storage.text(spark, f"{offsets}/{batch}").splitlines()[-1])
-    return dict(said)
+    last_line: Any = json.loads(lake.storage.text(f"{offsets}/{batch}").splitlines()[-1])
+    return dict(last_line)
 
 
-def accept(spark: SparkSession, settings: Settings, names: list[str]) -> None:
-    """Go on with these topics as they are now, from their beginnings: what is gone is gone, what was read stays."""
+def accept_topics(lake: Lake, names: list[str]) -> None:
+    """Continues with these topics as they are now, from their beginnings. What the lake has read stays in it."""
     if unknown := set(names) - set(FEED):
         raise OperatorError(f"The lake does not read {', '.join(sorted(unknown))}.", f"It reads {', '.join(FEED)}.")
-    topics = look(spark, settings, FEED)
-    last, _ = _last_two(settings)
+    topics = describe_topics(lake.spark, lake.settings, FEED)
+    last, _ = _last_two(lake)
     offsets = {**(last.offsets if last else {}), **{name: topics.beginnings[name] for name in names}}
-    anew = Commit(str(uuid4()), ANEW, offsets, topics.ids)
-    nothing = read(spark, settings, "bronze.events").limit(0)
+    start = IngestCommit(str(uuid4()), FRESH_START, offsets, topics.ids)
+    nothing = lake.read("bronze.events").limit(0)
     # Delta records no empty commit, unless it has the number of a transaction.
-    named = {"txnAppId": f"{anew.generation}:accepted", "txnVersion": "0", "userMetadata": anew.metadata}
-    writer = nothing.write.format("delta").mode("append").options(**named)
-    writer.save(path_of(settings, "bronze.events"))
+    named = {"txnAppId": f"{start.generation}:accepted", "txnVersion": "0", "userMetadata": start.metadata()}
+    nothing.write.format("delta").mode("append").options(**named).save(lake.path("bronze.events"))
 
 
-def _last_two(settings: Settings) -> tuple[Commit | None, Commit | None]:
-    found = (commit_of(v) for v in versions(settings, "bronze.events") if v.said.get("query") == INGEST)
-    return next(found, None), next(found, None)
-
-
-def refuse_gaps(last: Commit, topics: Topics) -> None:
+def refuse_gaps(last: IngestCommit, topics: Topics) -> None:
+    """Raises an OperatorError if messages that the lake has not read are gone from Kafka."""
     for name, partitions in last.offsets.items():
         recreated = last.topics.get(name, topics.ids[name]) != topics.ids[name]
         for partition, offset in partitions.items():
@@ -110,26 +104,23 @@ def refuse_gaps(last: Commit, topics: Topics) -> None:
                 raise OperatorError(
                     f"Messages of {name} were deleted before the lake has read them: partition {partition}, from "
                     f"{offset} up to {topics.beginnings[name][partition]}.",
-                    f"Publish them again from the store, or go on without them: till lake run --accept {name}.",
+                    f"Publish them again from the store, or continue without them: till lake run --accept {name}.",
                 )
 
 
-def _between(spark: SparkSession, settings: Settings, before: Commit | None, last: Commit) -> DataFrame:
-    """Bronze's rows of the last batch."""
-    begun = before.offsets if before else {}
-    ranges = [
-        (sf.col("topic") == topic)
-        & (sf.col("partition") == int(partition))
-        & sf.col("offset").between(begun.get(topic, {}).get(partition, 0), end - 1)
-        for topic, partitions in last.offsets.items()
-        for partition, end in partitions.items()
-    ]
-    rows = read(spark, settings, "bronze.events")
-    return rows.where(reduce(or_, ranges))
+def _last_two(lake: LakeFiles) -> tuple[IngestCommit | None, IngestCommit | None]:
+    commits = [span.commit for span in islice(lake.log("bronze.events").spans(IngestCommit), 2)]
+    last, before, *_ = [*commits, None, None]
+    return last, before
+
+
+def _rows_between(lake: Lake, before: IngestCommit | None, last: IngestCommit) -> DataFrame:
+    """Reads bronze's rows of the last batch."""
+    return lake.read("bronze.events").where(is_between(before.offsets if before else {}, last.offsets))
 
 
 def _all_partitions(offsets: Offsets, topics: Topics) -> Offsets:
-    """Spark wants to hear of every one, also of those that have been added since."""
+    """Completes the offsets: Spark requires every partition, also those that were added since."""
     return {
         name: {partition: offsets.get(name, {}).get(partition, EARLIEST) for partition in ends}
         for name, ends in topics.ends.items()

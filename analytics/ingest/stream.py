@@ -1,81 +1,79 @@
-"""The one streaming query of the lake: Kafka to bronze, silver and quarantine, a batch at a time, each exactly once.
+"""The streaming query that feeds the lake: Kafka to bronze, silver and quarantine in micro-batches, exactly once.
 
-One query and not three: the tables' versions stay aligned with the batches, and nothing is read twice.
+One query and not three: the tables' versions stay aligned with the batches, and no message is read twice.
 """
 
 import time
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.ingest import recovery
 from analytics.ingest.batches import Batches
-from analytics.ingest.bronze import messages
-from analytics.paths import checkpoint_of
+from analytics.ingest.bronze import read_messages
+from analytics.lake import Lake
+from analytics.log.commits import IngestCommit
+from analytics.runtime.session import scheduler_pool
 from analytics.tables import create_missing
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 POOL = "ingest"
 BATCH_SECONDS = 30.0
+"""Longest wait for the current batch when the query is stopped."""
 
 
-def ingest_available(spark: SparkSession, settings: Settings) -> None:
-    """Bring bronze and silver up to where the topics end now, and stop."""
-    wait(_start(spark, settings, availableNow=True))
+def ingest_available(lake: Lake) -> None:
+    """Brings bronze and silver up to the current end of the topics, and stops."""
+    wait(_start(lake, availableNow=True))
 
 
-def start_ingest(spark: SparkSession, settings: Settings, trigger_seconds: float = 0) -> StreamingQuery:
-    """Keep going: a new batch that many seconds after the last began, or when it is done. `wait` for what ends it."""
-    return _start(spark, settings, processingTime=f"{trigger_seconds:g} seconds")
+def start_ingest(lake: Lake) -> StreamingQuery:
+    """Starts the query: a batch begins when the last one is done and there are new messages."""
+    return _start(lake, processingTime="0 seconds")
 
 
 def wait(query: StreamingQuery, seconds: int | None = None) -> bool:
-    """Whether it has ended, without a fault. A fault that an operator can mend is raised as such."""
+    """Waits for the query and returns whether it has ended. Raises an OperatorError if an operator can help."""
     try:
         return query.awaitTermination(seconds) is not False
     except StreamingQueryException as failed:
-        raise _in_words(failed) from failed
+        raise _explained(failed) from failed
 
 
 def stop(query: StreamingQuery) -> None:
-    """After the batch at hand. One that takes too long is cut off, and taken again by the next run."""
-    deadline, batch = time.monotonic() + BATCH_SECONDS, _batch(query)
-    while query.status["isTriggerActive"] and _batch(query) == batch and time.monotonic() < deadline:
+    """Stops the query after the current batch. One that takes too long is interrupted; the next run repeats it."""
+    deadline, batch = time.monotonic() + BATCH_SECONDS, _last_batch(query)
+    while query.status["isTriggerActive"] and _last_batch(query) == batch and time.monotonic() < deadline:
         time.sleep(0.05)
     query.stop()
 
 
-def _batch(query: StreamingQuery) -> int:
-    """The last that was done."""
+def _last_batch(query: StreamingQuery) -> int:
+    """Returns the number of the last batch that was completed, or -1."""
     last = query.lastProgress
     return int(last["batchId"]) if last else -1
 
 
-def _start(spark: SparkSession, settings: Settings, **trigger: str | bool) -> StreamingQuery:
-    create_missing(spark, settings)
-    start = recovery.resume(spark, settings)
-    batches = Batches(spark, settings, start.generation, start.topics)
+def _start(lake: Lake, **trigger: str | bool) -> StreamingQuery:
+    create_missing(lake)
+    start = recovery.find_start(lake)
+    batches = Batches(lake, start.generation, start.topics)
     if start.half_done:
-        batches.silver(start.half_done.rows, start.half_done.commit)
-    # Jobs of a query go to the pool of the thread that started it.
-    spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
-    try:
-        writer = messages(spark, settings, start.offsets).writeStream.queryName("ingest").foreachBatch(batches.take)
-        checkpoint = checkpoint_of(settings, "ingest", start.generation)
+        batches.write_silver(start.half_done.rows, start.half_done.commit)
+    messages = read_messages(lake, start.offsets)
+    writer = messages.writeStream.queryName(IngestCommit.QUERY).foreachBatch(batches.write)
+    checkpoint = lake.checkpoint(IngestCommit.QUERY, start.generation)
+    with scheduler_pool(lake.spark, POOL):
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()  # type: ignore[arg-type]
-    finally:
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
 
 
-def _in_words(failed: StreamingQueryException) -> Exception:
-    """What went wrong in a batch comes back through the JVM, as text."""
+def _explained(failed: StreamingQueryException) -> Exception:
+    """Finds the cause in the text: an error in a batch comes back through the JVM as a string."""
     text = str(failed)
     if "RegistryUnavailable" in text:
         return OperatorError(
-            "The schema registry does not answer, and there are events of a schema that the lake has not met yet.",
-            "Start it, and go on with: till lake run. Bronze has the events.",
+            "The schema registry does not answer, and there are events of a schema that the lake does not know yet.",
+            "Start it, and continue with: till lake run. Bronze has the events.",
         )
     if "failOnDataLoss" in text:
         return OperatorError(

@@ -1,4 +1,4 @@
-"""The schemas that wrote what is in the topics, by their id: asked of the registry once, and kept in the lake."""
+"""The Avro schemas that wrote the messages, by id: fetched from the registry once, then stored in the lake."""
 
 import asyncio
 import json
@@ -7,22 +7,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fastavro.schema import SchemaParseException
-from pyspark.sql import SparkSession
 
-from analytics.tables import SCHEMA, path_of, read, struct
-from shared.registry import Registry
-from shared.schemas import EventSchema, Schemas, load_schemas
-from shared.settings import Settings
+from analytics.catalog.events import WRITER_SCHEMA
+from analytics.catalog.table import ddl
+from analytics.lake import Lake
+from analytics.settings import LakeSettings
+from shared.schemas.contract.event_schemas import EventSchema, Schemas, load_schemas
+from shared.schemas.registry import Registry
 
-MOST_ASKED = 100
-"""Garbage has any number of ids. Ours are small ones, and those are asked for first."""
+MOST_LOOKUPS = 100
+"""Registry lookups per batch. Garbage may contain any number of ids; real ones are small and are looked up first."""
 
 
 @dataclass(frozen=True, eq=False)
-class Writers:
+class WriterSchemas:
     texts: Mapping[int, str]
+    """Schemas as JSON, by registry id."""
     schemas: Schemas
-    """With which today's code reads."""
+    """The schemas that the current code reads."""
 
     @cached_property
     def readable(self) -> Mapping[int, EventSchema]:
@@ -30,7 +32,7 @@ class Writers:
 
     @cached_property
     def unreadable(self) -> Mapping[int, str]:
-        """Ids that the registry knows and we cannot use, and why."""
+        """Reasons by id, for schemas that the registry knows and the current code cannot use."""
         return {schema_id: found for schema_id, found in self._judged.items() if isinstance(found, str)}
 
     @cached_property
@@ -39,7 +41,7 @@ class Writers:
 
     def _judge(self, schema_id: int, text: str) -> EventSchema | str:
         try:
-            record = self.schemas.reading(text).writer["name"]
+            record = self.schemas.plan_reading(text).writer["name"]
         except (ValueError, SchemaParseException) as error:
             return f"schema id {schema_id} cannot be used: {error}"
         if record not in self.schemas:
@@ -48,24 +50,24 @@ class Writers:
         return EventSchema(ours.folder, record, 0, ours.topic, json.loads(text))
 
 
-def known(spark: SparkSession, settings: Settings, schemas: Schemas | None = None) -> Writers:
-    """All that the lake has met so far."""
-    rows = read(spark, settings, "bronze.schemas").collect()
-    return Writers({row["schema_id"]: row["text"] for row in rows}, schemas or load_schemas())
+def load_writer_schemas(lake: Lake) -> WriterSchemas:
+    """Reads all schemas that the lake has stored so far."""
+    rows = lake.read("bronze.schemas").collect()
+    return WriterSchemas({row["schema_id"]: row["text"] for row in rows}, load_schemas())
 
 
-def learned(spark: SparkSession, settings: Settings, writers: Writers, met: Iterable[int]) -> Writers:
-    """With those of these ids that the registry knows; kept, so that from now on it need not be asked."""
-    unknown = set(met) - writers.texts.keys()
-    answered = asyncio.run(_ask(settings, unknown)) if unknown else {}
+def fetch_missing(lake: Lake, writers: WriterSchemas, schema_ids: Iterable[int]) -> WriterSchemas:
+    """Looks up unknown ids in the registry and stores the schemas it has, so that one lookup is enough."""
+    unknown = set(schema_ids) - writers.texts.keys()
+    answered = asyncio.run(_look_up(lake.settings, unknown)) if unknown else {}
     if not answered:
         return writers
-    frame = spark.createDataFrame(sorted(answered.items()), struct(SCHEMA))
-    frame.write.format("delta").mode("append").save(path_of(settings, "bronze.schemas"))
-    return Writers({**writers.texts, **answered}, writers.schemas)
+    frame = lake.spark.createDataFrame(sorted(answered.items()), ddl(WRITER_SCHEMA))
+    frame.write.format("delta").mode("append").save(lake.path("bronze.schemas"))
+    return WriterSchemas({**writers.texts, **answered}, writers.schemas)
 
 
-async def _ask(settings: Settings, schema_ids: Iterable[int]) -> dict[int, str]:
+async def _look_up(settings: LakeSettings, schema_ids: Iterable[int]) -> dict[int, str]:
     async with Registry(settings) as registry:
-        answers = {n: await registry.schema_text(n) for n in sorted(schema_ids)[:MOST_ASKED]}
+        answers = {n: await registry.schema_text(n) for n in sorted(schema_ids)[:MOST_LOOKUPS]}
     return {schema_id: text for schema_id, text in answers.items() if text is not None}

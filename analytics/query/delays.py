@@ -1,4 +1,4 @@
-"""How long messages took from Kafka into silver, batch by batch: told by the log of the tables, without their data."""
+"""Delays from Kafka to silver, batch by batch, computed from the log of the tables."""
 
 import json
 from collections.abc import Iterator
@@ -6,55 +6,58 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analytics.commits import INGEST, Version, versions
-from analytics.paths import TOPICS, path_of
-from shared.settings import Settings
+from analytics.catalog import SILVER_TABLES
+from analytics.lake import LakeFiles
+from analytics.log.commits import IngestCommit
 
-BRONZE, SILVER = "bronze.events", tuple(f"silver.{table}" for table in TOPICS.values())
+BRONZE = "bronze.events"
 NEWEST = 400
+"""Batches that are looked at."""
 
 
 class Delay(NamedTuple):
     visible: datetime
-    """When the batch could be read in all tables."""
+    """Time at which the batch could be read in all tables."""
     newest: float
     """Seconds that its newest message had been in Kafka by then."""
     oldest: float
 
 
-def delays(settings: Settings, count: int = NEWEST) -> list[Delay]:
-    """Of the newest batches that had messages, in order. Not of a lake in an object store: its log is not a folder."""
-    if "://" in settings.lake:
+def measure_delays(lake: LakeFiles, count: int = NEWEST) -> list[Delay]:
+    """Returns the delays of the newest batches that had messages, in order.
+
+    Returns none for a lake in an object store, whose log is not a local folder.
+    """
+    if lake.is_remote:
         return []
-    written = [_written(settings, table, count) for table in SILVER]
-    done = {batch: max(at[batch] for at in written) for batch in written[0] if all(batch in at for at in written)}
-    found = [version for version in versions(settings, BRONZE, count) if _is_ingest(version)]
+    written = [_commit_times(lake, f"silver.{table}", count) for table in SILVER_TABLES]
+    visible = {batch: max(at[batch] for at in written) for batch in written[0] if all(batch in at for at in written)}
+    batches = [(span.commit.batch_id, span.version) for span in lake.log(BRONZE).spans(IngestCommit, count)]
     return [
-        Delay(datetime.fromtimestamp(done[_batch(version)] / 1000, UTC), *_seconds(span, done[_batch(version)]))
-        for version in reversed(found)
-        if _batch(version) in done and (span := _span(settings, version.number))
+        Delay(datetime.fromtimestamp(visible[batch] / 1000, UTC), *_seconds(times, visible[batch]))
+        for batch, version in reversed(batches)
+        if batch in visible and (times := _kafka_times(lake, version))
     ]
 
 
-def _written(settings: Settings, table: str, count: int) -> dict[tuple[str, int], int]:
-    """When it got each batch."""
-    return {_batch(version): version.timestamp for version in versions(settings, table, count) if _is_ingest(version)}
+def _commit_times(lake: LakeFiles, table: str, count: int) -> dict[tuple[str, int], int]:
+    return {span.commit.batch_id: span.timestamp for span in lake.log(table).spans(IngestCommit, count)}
 
 
-def _seconds(span: tuple[datetime, datetime], visible: int) -> tuple[float, float]:
-    newest, oldest = (max(0.0, visible / 1000 - moment.timestamp()) for moment in reversed(span))
+def _seconds(times: tuple[datetime, datetime], visible: int) -> tuple[float, float]:
+    newest, oldest = (max(0.0, visible / 1000 - moment.timestamp()) for moment in reversed(times))
     return newest, oldest
 
 
-def _span(settings: Settings, number: int) -> tuple[datetime, datetime] | None:
-    """Of the times at which the messages of a commit came to Kafka."""
-    log = Path(path_of(settings, BRONZE), "_delta_log", f"{number:020}.json")
+def _kafka_times(lake: LakeFiles, version: int) -> tuple[datetime, datetime] | None:
+    """Returns the first and the last timestamp in Kafka of the messages that a commit added to bronze."""
+    log = Path(lake.path(BRONZE), "_delta_log", f"{version:020}.json")
     stats = [json.loads(action["add"]["stats"]) for action in _actions(log) if action.get("add", {}).get("stats")]
-    times = [_times(stat) for stat in stats if "kafka_time" in stat.get("minValues", {})]
+    times = [_bounds(stat) for stat in stats if "kafka_time" in stat.get("minValues", {})]
     return (min(low for low, _ in times), max(high for _, high in times)) if times else None
 
 
-def _times(stat: dict[str, Any]) -> tuple[datetime, datetime]:
+def _bounds(stat: dict[str, Any]) -> tuple[datetime, datetime]:
     low, high = (datetime.fromisoformat(stat[bound]["kafka_time"]) for bound in ("minValues", "maxValues"))
     return low, high
 
@@ -62,11 +65,3 @@ def _times(stat: dict[str, Any]) -> tuple[datetime, datetime]:
 def _actions(log: Path) -> Iterator[dict[str, Any]]:
     if log.exists():  # the oldest are cleaned up
         yield from map(json.loads, log.read_text().splitlines())
-
-
-def _is_ingest(version: Version) -> bool:
-    return version.said.get("query") == INGEST
-
-
-def _batch(version: Version) -> tuple[str, int]:
-    return version.said["generation"], version.said["batch"]

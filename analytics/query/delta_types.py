@@ -1,4 +1,4 @@
-"""The types of Delta as DuckDB calls them."""
+"""Types of Delta as DuckDB spells them."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ PLAIN = {
 
 
 def duckdb_type(delta: Any) -> str:
-    """Of a type as it stands in the schema of a Delta table."""
+    """Translates a type from the schema of a Delta table."""
     match delta:
         case {"type": "struct", "fields": fields}:
             typed = (f"{quoted(field['name'])} {duckdb_type(field['type'])}" for field in fields)

@@ -1,4 +1,4 @@
-"""DuckDB's errors in one line for the one who asks, with the names that may have been meant."""
+"""Turns DuckDB's errors into one line, with the names that may have been meant."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import duckdb
 
-from analytics.reading.queries import WrongQuery
+from analytics.query.parse import WrongQuery
 from shared.errors import OperatorError
 
 COLUMN = re.compile(r'column (?:named )?"([^"]+)" (?:not found|does not exist)|does not have a column named "([^"]+)"')
@@ -15,22 +15,23 @@ TABLE = re.compile(r"Table with name (\S+) does not exist")
 KIND = re.compile(r"^[\w ]*Error: ")
 
 Columns = Mapping[str, Iterable[str]]
-"""By table."""
+"""Column names by table."""
 
 
 @contextmanager
-def worded(tables: Iterable[str], columns: Columns) -> Iterator[None]:
-    """`columns` are those of the tables that the query reads, `tables` all there are."""
+def reworded(tables: Iterable[str], columns: Columns) -> Iterator[None]:
+    """Rewords errors of the block. `columns` are those of the tables that the query reads, `tables` all there are."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise OperatorError(f"The query needs too much memory: {_line(error)}", "Ask for less at once.") from error
+        raise OperatorError(f"The query needs too much memory: {_line(error)}", "Select less at once.") from error
     except duckdb.IOException as error:
         raise OperatorError(
-            f"A file of the lake cannot be read: {_line(error)}", "If it was cleaned up meanwhile: ask again."
+            f"A file of the lake cannot be read: {_line(error)}",
+            "If it was cleaned up in the meantime: run the query again.",
         ) from error
     except duckdb.Error as error:
-        raise WrongQuery(_said(str(error), list(tables), columns)) from error
+        raise WrongQuery(_reworded(str(error), list(tables), columns)) from error
 
 
 def no_such_table(name: str, tables: Iterable[str]) -> str:
@@ -38,7 +39,7 @@ def no_such_table(name: str, tables: Iterable[str]) -> str:
     return f"There is no table {name}." + (f" Did you mean {near}?" if near else f" There are: {', '.join(tables)}.")
 
 
-def _said(message: str, tables: list[str], columns: Columns) -> str:
+def _reworded(message: str, tables: list[str], columns: Columns) -> str:
     if found := TABLE.search(message):
         return no_such_table(found[1].strip('"'), tables)
     if found := COLUMN.search(message):
@@ -52,7 +53,7 @@ def _said(message: str, tables: list[str], columns: Columns) -> str:
 
 
 def _near(name: str, names: Iterable[str], key: Callable[[str], str] = str) -> str:
-    """Those that look alike, or contain it; by the last part of a table's name, too."""
+    """Finds names that look alike or contain this one; a table also by the last part of its name."""
     wanted = name.lower()
     by_key = {key(other).lower(): other for other in names} | {other.lower(): other for other in names}
     close = get_close_matches(wanted, by_key, n=3, cutoff=0.7)
@@ -61,6 +62,6 @@ def _near(name: str, names: Iterable[str], key: Callable[[str], str] = str) -> s
 
 
 def _line(error: object) -> str:
-    """Without the excerpt of the query: who asks has it before them."""
-    told = re.split(r"\n\s*\nLINE \d|\nLINE \d", str(error))[0]
-    return KIND.sub("", " ".join(told.split()))
+    """Returns an error without its excerpt of the query, in one line."""
+    message = re.split(r"\n\s*\nLINE \d|\nLINE \d", str(error))[0]
+    return KIND.sub("", " ".join(message.split()))

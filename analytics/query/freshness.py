@@ -1,4 +1,4 @@
-"""How far the tables of the lake have come: their size, and what is in Kafka that is not in them yet. Without Spark."""
+"""Measures the tables without Spark: their size, and how many messages of Kafka are not in them yet."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -8,84 +8,85 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
-from deltalake import DeltaTable
 
-from analytics.commits import Offsets, Version, versions
-from analytics.paths import path_of
-from analytics.reading.asking import found_tables
-from analytics.reading.travel import SPARED
-from shared.kafka import client_options
-from shared.settings import Settings
+from analytics.catalog import TOPICS
+from analytics.lake import LakeFiles
+from analytics.log.commits import ProgressCommit
+from analytics.log.offsets import Offsets
+from analytics.query.time_travel import RARELY_WRITTEN
+from analytics.settings import LakeSettings
+from shared.messaging.kafka import client_options
 
-ASK_SECONDS = 5.0
+KAFKA_SECONDS = 5.0
+"""Longest wait for an answer from Kafka."""
 
 
 @dataclass(frozen=True)
-class Behind:
+class Lag:
+    """Distance of a table behind Kafka."""
+
     events: int
     seconds: float
-    """Since the oldest of them has been in Kafka."""
+    """Age of the oldest of them in Kafka."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class TableState:
     name: str
     rows: int
     bytes: int
     files: int
     version: int
     committed: datetime
-    behind: Behind | None
-    """None where its commits do not say how far it came, and where Kafka does not answer."""
+    behind: Lag | None
+    """Lag behind Kafka; None if the commits record no offsets or Kafka does not answer."""
 
 
 @dataclass(frozen=True)
 class Freshness:
-    tables: list[Standing]
+    tables: list[TableState]
     kafka: str
-    """Why Kafka cannot be compared with; empty when it can."""
+    """Why the lag is not known; empty if it is."""
 
 
-async def freshness(settings: Settings) -> Freshness:
-    names = found_tables(settings)
-    reached = {name: reached_by(settings, name) for name in names}
+async def measure_freshness(lake: LakeFiles) -> Freshness:
+    """Measures every table of the lake. If Kafka does not answer, the lag is left out."""
+    names = lake.tables()
+    reached = {name: reached_by(lake, name) for name in names}
     try:
-        async with asyncio.timeout(ASK_SECONDS):
-            behind, why = await _behind(settings, {n: o for n, o in reached.items() if o}), ""
+        async with asyncio.timeout(KAFKA_SECONDS):
+            behind, why = await _lags(lake.settings, {n: o for n, o in reached.items() if o}), ""
     except (KafkaError, OSError, TimeoutError):
-        behind, why = {}, f"Kafka at {settings.kafka_bootstrap} does not answer"
-    return Freshness([_standing(settings, name, behind.get(name)) for name in names], why)
+        behind, why = {}, f"Kafka at {lake.settings.kafka_bootstrap} does not answer"
+    return Freshness([_state(lake, name, behind.get(name)) for name in names], why)
 
 
-def reached_by(settings: Settings, name: str) -> Offsets | None:
-    """The next offset of each partition that the table has to do with."""
-    found = _newest_with_offsets(settings, "bronze.events" if name in SPARED else name)
-    if not found:
+def reached_by(lake: LakeFiles, name: str) -> Offsets | None:
+    """Returns the next offset of each partition that the table is made from; a silver table has one topic."""
+    span = lake.log("bronze.events" if name in RARELY_WRITTEN else name).newest(ProgressCommit)
+    if not span:
         return None
-    topic = name.removeprefix("silver.").replace("_events", ".events")
-    offsets: Offsets = found.said["offsets"]
-    return {topic: offsets[topic]} if name.startswith("silver.") and topic in offsets else offsets
+    offsets = span.commit.reached
+    topic = next((topic for topic, table in TOPICS.items() if name == f"silver.{table}"), None)
+    return {topic: offsets[topic]} if topic and topic in offsets else offsets
 
 
-def _newest_with_offsets(settings: Settings, name: str) -> Version | None:
-    return next((v for limit in (20, None) for v in versions(settings, name, limit) if "offsets" in v.said), None)
-
-
-def _standing(settings: Settings, name: str, behind: Behind | None) -> Standing:
-    table = DeltaTable(path_of(settings, name))
+def _state(lake: LakeFiles, name: str, behind: Lag | None) -> TableState:
+    table = lake.snapshot(name)
+    [newest] = lake.log(name).versions(1)
     files: Any = table.get_add_actions(flatten=True)
-    return Standing(
+    return TableState(
         name,
         rows=sum(count or 0 for count in files["num_records"].to_pylist()),
         bytes=sum(files["size_bytes"].to_pylist()),
         files=files.num_rows,
         version=table.version(),
-        committed=datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, UTC),
+        committed=datetime.fromtimestamp(newest.timestamp / 1000, UTC),
         behind=behind,
     )
 
 
-async def _behind(settings: Settings, reached: Mapping[str, Offsets]) -> dict[str, Behind]:
+async def _lags(settings: LakeSettings, reached: Mapping[str, Offsets]) -> dict[str, Lag]:
     if not reached:
         return {}
     kafka = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
@@ -93,7 +94,7 @@ async def _behind(settings: Settings, reached: Mapping[str, Offsets]) -> dict[st
         await kafka.start()
         partitions = {p for offsets in reached.values() for p in _positions(offsets)}
         ends: dict[TopicPartition, int] = await kafka.end_offsets(partitions)
-        # Tables of the same batch miss the same messages: they are asked for once.
+        # Tables of the same batch lack the same messages: one request serves all of them.
         oldest: dict[frozenset[tuple[TopicPartition, int]], datetime | None] = {}
         found = {}
         for name, offsets in reached.items():
@@ -102,14 +103,14 @@ async def _behind(settings: Settings, reached: Mapping[str, Offsets]) -> dict[st
                 oldest[key] = await _oldest(kafka, missed)
             since = oldest[key]
             seconds = max(0.0, (datetime.now(UTC) - since).total_seconds()) if since else 0.0
-            found[name] = Behind(sum(ends[p] - next_one for p, next_one in missed.items()), seconds)
+            found[name] = Lag(sum(ends[p] - next_one for p, next_one in missed.items()), seconds)
         return found
     finally:
         await kafka.stop()
 
 
 async def _oldest(kafka: AIOKafkaConsumer, missed: Mapping[TopicPartition, int]) -> datetime | None:
-    """When the first of the messages at these places came to Kafka."""
+    """Returns the earliest timestamp of the messages at these positions."""
     waiting, times = dict(missed), list[int]()
     while waiting:
         kafka.assign(list(waiting))
@@ -125,6 +126,6 @@ def _positions(offsets: Offsets) -> dict[TopicPartition, int]:
     return {TopicPartition(topic, int(p)): n for topic, parts in offsets.items() for p, n in parts.items()}
 
 
-def furthest_behind(tables: Iterable[Standing], layer: str) -> Behind | None:
+def greatest_lag(tables: Iterable[TableState], layer: str) -> Lag | None:
     known = [table.behind for table in tables if table.name.startswith(f"{layer}.") and table.behind]
     return max(known, key=lambda behind: behind.events, default=None)

@@ -1,4 +1,4 @@
-"""What a query reads, told by DuckDB's own parser before anything is opened. Only SELECT is let through."""
+"""Finds the tables of a query with DuckDB's own parser, before anything is opened, and refuses all but SELECT."""
 
 import json
 import re
@@ -8,32 +8,32 @@ from typing import Any
 
 import duckdb
 
-READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-# They run SQL that they are given as text, which nobody has looked at.
-HIDING = {"query", "json_execute_serialized_sql"}
-# The one column of ours that is a word of SQL.
+READ_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+# They run SQL that is passed to them as text, which this parser does not see.
+SQL_FUNCTIONS = {"query", "json_execute_serialized_sql"}
+# The only column of the lake that is a reserved word of SQL.
 UNQUOTED_OFFSET = re.compile(r'(?<![."])\boffset\b(?!")', re.IGNORECASE)
 
 
 class WrongQuery(Exception):
-    """It cannot be asked like this. The message is one line for the one who asks."""
+    """The query cannot be answered as it is. The message is one line for its author."""
 
 
 @dataclass(frozen=True)
 class Query:
     sql: str
     tables: tuple[str, ...]
-    """As `layer.name`, what it reads of schemas of ours or of nobody's; without those it defines itself."""
+    """Tables that it reads, as `layer.name`; without those that it defines itself."""
 
 
-def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
+def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
     [(found,)] = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
     document = json.loads(found)
     if document["error"]:
         raise WrongQuery(_refusal(document, sql))
     if len(document["statements"]) != 1:
-        asked = "more than one question" if document["statements"] else "no question"
-        raise WrongQuery(f"There is {asked} in it: one SELECT at a time.")
+        count = "more than one query" if document["statements"] else "no query"
+        raise WrongQuery(f"There is {count} in it: one SELECT at a time.")
     nodes = list(_nodes(document))
     for node in nodes:
         _check(node)
@@ -43,14 +43,14 @@ def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
 
 def _check(node: dict[str, Any]) -> None:
     kind = node.get("type")
-    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in READING:
+    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in READ_NODES:
         raise WrongQuery(f"The lake is only read here, and this has {kind.split('_')[0]} in it.")
-    if node.get("function_name") in HIDING:
+    if node.get("function_name") in SQL_FUNCTIONS:
         raise WrongQuery(f"{node['function_name']}() is not available here.")
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object in it, depth first."""
+    """Yields every object of a tree, depth first."""
     if isinstance(tree, dict):
         yield tree
         for branch in tree.values():

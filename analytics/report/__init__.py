@@ -1,1 +1,1 @@
-"""The page on the shop that `till lake report` writes, and the ten questions."""
+"""The HTML report that `till lake report` writes, and ten questions of an analyst."""

@@ -1,32 +1,67 @@
-"""One page on the shop, from gold: figures, plots, and the numbers behind each. It needs no network to be read."""
+"""Writes the report: one HTML page with figures, plots, and the numbers behind each. It opens without a network."""
 
 from datetime import UTC, datetime
-from html import escape
-from importlib.resources import files
-from string import Template
+from typing import Any
 
-from analytics.reading.delays import delays
-from analytics.reading.freshness import Freshness, furthest_behind
-from analytics.report.sections import NEEDED, Lake, fraud, freshness, funnel, main_currency, products, sales, tiles
-from shared.errors import OperatorError
-from shared.settings import Settings
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from analytics.lake import LakeFiles
+from analytics.query.delays import measure_delays
+from analytics.query.freshness import Freshness, greatest_lag
+from analytics.report.sections import (
+    NEEDED,
+    FixedVersions,
+    fraud,
+    freshness,
+    funnel,
+    main_currency,
+    products,
+    sales,
+    tiles,
+)
 
 
-def page(settings: Settings, fresh: Freshness, now: datetime) -> str:
-    lake = Lake(settings, {table.name: table.version for table in fresh.tables})
-    if missing := [name for name in NEEDED if name not in lake.versions]:
-        raise OperatorError(f"There is no {missing[0]} yet in {settings.lake}.", "It is made by: till lake run")
-    currency = main_currency(lake)
-    sections = [sales(lake, currency), funnel(lake), products(lake, currency), fraud(lake)]
-    sections.append(freshness(fresh, delays(settings)))
-    about = f"Written {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by till lake report. {_behind(fresh)} Times are UTC."
-    return Template(files("analytics.report").joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        about=escape(about), tiles=tiles(lake, currency), sections="\n".join(sections)
+def render_report(lake: LakeFiles, fresh: Freshness, now: datetime, currency: str) -> str:
+    """Renders the page from the newest gold. `currency` is shown where there are no orders yet."""
+    tables = FixedVersions(lake, {table.name: table.version for table in fresh.tables})
+    if missing := [name for name in NEEDED if name not in tables.versions]:
+        raise lake.missing(missing[0])
+    currency = main_currency(tables, default=currency)
+    sections = [sales(tables, currency), funnel(tables), products(tables, currency), fraud(tables)]
+    sections.append(freshness(fresh, measure_delays(lake)))
+    about = f"Written {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by till lake report. {_lag(fresh)} Times are UTC."
+    return _template().render(about=about, tiles=tiles(tables, currency), sections=sections)
+
+
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("analytics.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    environment.filters["cell"] = _cell
+    environment.tests["figure"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    return environment.get_template("page.html")
 
 
-def _behind(fresh: Freshness) -> str:
-    gold = furthest_behind(fresh.tables, "gold")
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case float():
+            return f"{value:,.2f}"
+        case int():
+            return f"{value:,}"
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M:%S}"
+        case _:
+            return str(value)
+
+
+def _lag(fresh: Freshness) -> str:
+    gold = greatest_lag(fresh.tables, "gold")
     if gold is None:
         return f"{fresh.kafka or 'How far it is behind Kafka is not known'}."
     if not gold.events:

@@ -1,4 +1,4 @@
-"""Plots as SVG to be put into a page: text stays text, colours are the page's, nothing is fetched from anywhere."""
+"""Draws plots as SVG for a page: text stays text, the page chooses the colours, nothing is fetched from elsewhere."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,10 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-# Stand-ins that no other element has; the page says what they are in the light and in the dark.
+# matplotlib accepts no CSS variables. It draws with these colours, which nothing else has, and `_svg` replaces them by
+# the variables of the page, so that a plot follows its light or dark theme.
 INK, FAINT, MAIN, SECOND = "#010101", "#020202", "#030303", "#040404"
-VARIABLES = {INK: "--ink", FAINT: "--faint", MAIN: "--main", SECOND: "--second"}
+CSS_VARIABLES = {INK: "--ink", FAINT: "--faint", MAIN: "--main", SECOND: "--second"}
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
@@ -38,8 +39,8 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 WIDTH = 9.0
-FEWEST = 12
-"""Bars that a time axis has room for, so that a lone one is not a wall."""
+FEWEST_COLUMNS = 12
+"""Columns that a time axis has room for, so that a single one does not fill the plot."""
 
 _names = count(1)
 
@@ -48,18 +49,18 @@ class Bar(NamedTuple):
     name: str
     value: float
     label: str
-    """What stands at its end."""
+    """Text at its end."""
 
 
 @matplotlib.rc_context(STYLE)
 def columns(
     title: str, about: str, moments: Sequence[datetime], bars: Mapping[str, Sequence[float]], days: float, unit: str
 ) -> str:
-    """Bars over time, each `days` wide; the second kind hangs down from the line."""
+    """Draws bars over time, each `days` wide. Values of the second kind are negative and hang down."""
     figure, axes = _drawing(3.2)
     for colour, (name, values) in zip((MAIN, SECOND), bars.items(), strict=False):
         axes.bar(moments, values, width=days * 0.9, align="edge", color=colour, label=name)  # type: ignore[arg-type]
-    last = max(moments[-1] + timedelta(days=days), moments[0] + timedelta(days=FEWEST * days))
+    last = max(moments[-1] + timedelta(days=days), moments[0] + timedelta(days=FEWEST_COLUMNS * days))
     axes.set_xlim(moments[0] - timedelta(days=days / 2), last + timedelta(days=days / 2))  # type: ignore[arg-type]
     axes.grid(False, axis="x")
     axes.set_ylabel(unit)
@@ -72,7 +73,7 @@ def columns(
 
 @matplotlib.rc_context(STYLE)
 def rows(title: str, about: str, bars: Sequence[Bar], colour: str = MAIN) -> str:
-    """Bars that lie, the first on top."""
+    """Draws horizontal bars, the first on top."""
     figure, axes = _drawing(0.6 + 0.36 * len(bars))
     drawn = axes.barh(range(len(bars)), [bar.value for bar in bars], height=0.66, color=colour)
     axes.bar_label(drawn, labels=[bar.label for bar in bars], padding=6, color=INK)
@@ -89,7 +90,7 @@ def rows(title: str, about: str, bars: Sequence[Bar], colour: str = MAIN) -> str
 def band(
     title: str, about: str, moments: Sequence[datetime], low: Sequence[float], high: Sequence[float], unit: str
 ) -> str:
-    """Between two lines over time."""
+    """Draws the area between two lines over time."""
     figure, axes = _drawing(2.8)
     axes.fill_between(moments, low, high, color=MAIN, alpha=0.25, linewidth=0)  # type: ignore[arg-type]
     axes.plot(moments, high, color=MAIN, linewidth=1.6, label="oldest event of a batch")  # type: ignore[arg-type]
@@ -118,6 +119,7 @@ def _thousands(axes: Axes) -> None:
 
 
 def _svg(figure: Figure, title: str, about: str) -> str:
+    """Returns the figure as an SVG element that fits into a page next to others and is described to screen readers."""
     name = f"plot{next(_names)}"
     written = StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
@@ -126,10 +128,10 @@ def _svg(figure: Figure, title: str, about: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)
-    svg = svg.replace("font-family: 'DejaVu Sans'; ", "")  # by which it was measured; the page's own is narrower
-    for stand_in, variable in VARIABLES.items():
+    svg = svg.replace("font-family: 'DejaVu Sans'; ", "")  # the text was measured with it; the page's font is narrower
+    for stand_in, variable in CSS_VARIABLES.items():
         svg = svg.replace(stand_in, f"var({variable})")
-    # Ids of matplotlib's groups are the same in every plot, and a page has several. Nothing refers to them.
+    # The ids of matplotlib's groups repeat in every plot of the page. Nothing refers to them.
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     described = f'<title id="{name}t">{escape(title)}</title><desc id="{name}d">{escape(about)}</desc>'
     opening = f'<svg role="img" aria-labelledby="{name}t {name}d"'

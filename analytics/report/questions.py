@@ -1,6 +1,11 @@
-"""Ten questions that an analyst asks of the lake, each with its SQL."""
+"""Ten questions of an analyst, each with its SQL."""
 
 from typing import NamedTuple
+
+PRODUCT_NAMES = """\
+    SELECT line.sku, any_value(line.product_name) AS name
+    FROM (SELECT unnest(lines) AS line FROM gold.orders)
+    GROUP BY line.sku"""
 
 
 class Question(NamedTuple):
@@ -12,8 +17,8 @@ class Question(NamedTuple):
 QUESTIONS = (
     Question(
         "How much have we sold, and how much of it came back?",
-        "A cancelled order is taken back in the minute of the cancelling, so earlier minutes never change. Amounts are "
-        "kept in minor units (cents).",
+        "A cancellation is booked in the minute in which it happens, so earlier minutes never change. Amounts are "
+        "stored in minor units (cents).",
         """\
 SELECT currency,
        sum(orders) AS orders,
@@ -27,7 +32,7 @@ ORDER BY orders DESC""",
     ),
     Question(
         "When were we busiest?",
-        "Minutes, as tumbling windows. For hours: `date_trunc('hour', minute)`.",
+        "Tumbling windows of a minute. For hours: `date_trunc('hour', minute)`.",
         """\
 SELECT minute, sum(orders) AS orders, (sum(revenue) / 100)::DECIMAL(18, 2) AS revenue
 FROM gold.sales_per_minute
@@ -37,12 +42,10 @@ LIMIT 5""",
     ),
     Question(
         "Which products sell, and which are only looked at?",
-        "`per_cart`: of the carts that a product was put in, how many became an order with it.",
-        """\
+        "`per_cart` is the share of the carts with a product that became an order with it.",
+        f"""\
 WITH names AS (
-    SELECT line.sku, any_value(line.product_name) AS name
-    FROM (SELECT unnest(lines) AS line FROM gold.orders)
-    GROUP BY line.sku
+{PRODUCT_NAMES}
 )
 SELECT sku, name, sum(units - returned_units) AS pieces,
        (sum(revenue - returned_revenue) / 100)::DECIMAL(18, 2) AS revenue,
@@ -55,7 +58,7 @@ LIMIT 8""",
     ),
     Question(
         "Where do we lose shoppers on the way?",
-        "All hours together; each step is a column of `gold.funnel`, here turned into rows.",
+        "All hours together. Each step is a column of `gold.funnel`, here turned into rows.",
         """\
 WITH steps AS (
     SELECT unnest(['opened', 'with items', 'checked out', 'reserved', 'authorized', 'confirmed']) AS step,
@@ -70,7 +73,8 @@ ORDER BY carts DESC""",
     Question(
         "What lies in abandoned carts, and do people come back for it?",
         "A row is a visit that ended with something in the cart. It counts as abandoned once half an hour has passed "
-        "without a move, hence the comparison with the clock; leave it out to see those who may still return.",
+        "without an action, hence the comparison with the clock; without it, carts whose shoppers may still return "
+        "are included.",
         """\
 SELECT currency,
        count(*) AS visits,
@@ -84,7 +88,7 @@ GROUP BY currency""",
     ),
     Question(
         "Why are orders cancelled?",
-        "Every order is one row of `gold.orders`, joined from what cart, order, payment and stock said.",
+        "Every order is one row of `gold.orders`, with what cart, order, payment and stock recorded about it.",
         """\
 SELECT status, reason, count(*) AS orders, (sum(total) / 100)::DECIMAL(18, 2) AS worth,
        round(100 * count(*) / sum(count(*)) OVER (), 1) AS percent
@@ -94,7 +98,7 @@ ORDER BY orders DESC, status, reason""",
     ),
     Question(
         "How long does a customer wait for the answer?",
-        "From the placing of the order to its confirmation or cancelling, in milliseconds.",
+        "From the order to its confirmation or cancellation, in milliseconds.",
         """\
 SELECT status,
        count(deciding_ms) AS orders,
@@ -108,7 +112,7 @@ ORDER BY status""",
     ),
     Question(
         "What is put into carts and taken out again?",
-        "Asked of silver: one struct column for each type of event, null unless the row is of that type.",
+        "From silver, which has a struct column for each event type, null in rows of other types.",
         """\
 SELECT coalesce(item_added.sku, item_removed.sku) AS sku,
        count(item_added) AS added,
@@ -123,7 +127,7 @@ LIMIT 5""",
     ),
     Question(
         "Who looks like fraud, and why?",
-        "An alert is a rule that was reached in a window of time. Customers are pseudonyms; who they are is sealed.",
+        "An alert is a level of a rule that was reached in a window of time. Customers are pseudonyms.",
         """\
 SELECT rule, reasons[1] AS why, score, count(DISTINCT subject) AS subjects, max(value) AS most, max(reached_at) AS last
 FROM gold.fraud_alerts
@@ -132,8 +136,8 @@ ORDER BY score DESC, subjects DESC, rule""",
     ),
     Question(
         "Does the money add up?",
-        "Confirmed orders, as the order service has them, against what payment took and gave back. `difference` is "
-        "what is on its way: 0 once every payment has come to its end.",
+        "Confirmed orders of the order service, compared with what payment took and gave back. `difference` is what is "
+        "still on its way: 0 once every payment has ended.",
         """\
 SELECT currency,
        (sum(total) FILTER (status = 'confirmed') / 100)::DECIMAL(18, 2) AS confirmed,

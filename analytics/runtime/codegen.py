@@ -1,4 +1,4 @@
-"""Plans are compiled for many rows, and interpreted for few: to compile one then takes far longer than to run it."""
+"""Turns Spark's code generation off for plans over few rows: to compile such a plan takes far longer than to run it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,14 @@ INTERPRETED = {
 
 
 def interpret(session: SparkSession) -> None:
+    """Makes a session interpret its plans from now on."""
     for name, value in INTERPRETED.items():
         session.conf.set(name, value)
 
 
 @contextmanager
 def many_rows(session: SparkSession) -> Iterator[None]:
-    """For a while, in a session that interprets."""
+    """Turns code generation back on for a block, in a session that interprets."""
     for name in INTERPRETED:
         session.conf.unset(name)
     try:

@@ -1,19 +1,24 @@
-"""From settings to the options of Spark's Kafka source, and of Kafka's Java clients."""
+"""Turns settings into the options of Spark's Kafka source and of Kafka's Java clients."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from shared.settings import Settings
+from pyspark.sql import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from analytics.settings import LakeSettings
 
 LOGIN = "org.apache.kafka.common.security.{module} required username={user} password={password};"
 MODULES = {"PLAIN": "plain.PlainLoginModule"}
 SCRAM = "scram.ScramLoginModule"
 FETCH_WAIT_MS = 20
-"""Kafka's default is 500. A task reads one partition after the other, and in thread dumps of small batches with the
-default it was mostly waiting for a fetch that waited for more messages.
+"""Milliseconds that a broker waits for more messages; Kafka's default is 500. A task reads one partition after the
+other, and in thread dumps of small batches it was mostly waiting for fetches that waited for more.
 """
 
 
-def java_options(settings: Settings) -> dict[str, str]:
+def java_options(settings: LakeSettings) -> dict[str, str]:
     options = {
         "bootstrap.servers": settings.kafka_bootstrap,
         "security.protocol": settings.kafka_security_protocol,
@@ -30,13 +35,22 @@ def java_options(settings: Settings) -> dict[str, str]:
     return options
 
 
-def source_options(settings: Settings) -> dict[str, str]:
+Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
+
+
+def from_kafka(reader: Reader, settings: LakeSettings, topics: Iterable[str]) -> Reader:
+    """Prepares a batch or streaming read of these topics, with headers. Offsets are the caller's to choose."""
+    kafka = reader.format("kafka").options(**source_options(settings))
+    return kafka.option("subscribe", ",".join(topics)).option("includeHeaders", "true")
+
+
+def source_options(settings: LakeSettings) -> dict[str, str]:
     options = java_options(settings) | {"fetch.max.wait.ms": str(FETCH_WAIT_MS)}
     return {f"kafka.{name}": value for name, value in options.items()}
 
 
-def _certificates(settings: Settings) -> dict[str, str]:
-    """As text, not as files: executors have no files of the driver's."""
+def _certificates(settings: LakeSettings) -> dict[str, str]:
+    """Passes certificates as text: executors cannot read files of the driver."""
     options: dict[str, str] = {}
     if settings.kafka_ssl_cafile:
         options |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(settings.kafka_ssl_cafile)}

@@ -1,4 +1,4 @@
-"""What Kafka says of the topics: their ids, and the first and the next offset of each partition."""
+"""Asks Kafka about topics: their ids, and the first and the next offset of each partition."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from analytics.commits import Offsets
-from analytics.kafka import java_options
+from analytics.log.offsets import Offsets
+from analytics.runtime.kafka_options import java_options
+from analytics.settings import LakeSettings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Topics:
     ends: Offsets
 
 
-def look(spark: SparkSession, settings: Settings, names: Iterable[str]) -> Topics:
-    """By the Java client that Spark brings along: the Python one does not tell a topic's id."""
+def describe_topics(spark: SparkSession, settings: LakeSettings, names: Iterable[str]) -> Topics:
+    """Describes topics with the Java client that comes with Spark: the Python one does not return a topic's id."""
     jvm: Any = spark.sparkContext._jvm
     options = jvm.java.util.HashMap()
     for key, value in java_options(settings).items():
@@ -29,17 +29,17 @@ def look(spark: SparkSession, settings: Settings, names: Iterable[str]) -> Topic
     options.put("default.api.timeout.ms", "15000")
     admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
     try:
-        return _look(jvm, admin, list(names))
+        return _describe(jvm, admin, list(names))
     except Exception as error:
         raise OperatorError(
-            f"Kafka at {settings.kafka_bootstrap} does not tell of its topics: {_cause(error)}",
+            f"Kafka at {settings.kafka_bootstrap} does not describe its topics: {_cause(error)}",
             "Locally: till up. Elsewhere: check the TILL_KAFKA_ settings, and that the topics are there: till topics.",
         ) from error
     finally:
         admin.close()
 
 
-def _look(jvm: Any, admin: Any, names: list[str]) -> Topics:
+def _describe(jvm: Any, admin: Any, names: list[str]) -> Topics:
     described = admin.describeTopics(names).allTopicNames().get()
     partitions = {name: range(described[name].partitions().size()) for name in names}
 

@@ -1,2 +1,2 @@
--- Run once by PostgreSQL's image on an empty volume: the registry's own database beside the shop's.
+-- PostgreSQL's image runs this once on an empty volume: the registry's database next to the shop's.
 CREATE DATABASE registry;

@@ -1,10 +1,10 @@
-"""An archive, unpacked, with the sums of its files beside them: so it is verified without the archive."""
+"""Unpacks an archive and writes the checksums of its files, so that it can be verified without the archive."""
 
 import tarfile
 from hashlib import file_digest
 from pathlib import Path
 
-SUMS = "SHA256SUMS"  # as sha256sum writes and checks it; its own sum is in the lock
+SUMS = "SHA256SUMS"  # in the format of sha256sum; its own checksum is in the lock
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The lock: which files every bundle is made of, and the content of each."""
+"""Reads the lock: the files of every bundle, with the size and checksum of each."""
 
 import re
 import tomllib
@@ -41,12 +41,17 @@ class Artifact:
         return "-".join(filter(None, (self.name, self.version, self.classifier)))
 
     @property
+    def path(self) -> str:
+        """The place of the file in a Maven repository."""
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file}"
+
+    @property
     def is_archive(self) -> bool:
         return self.extension == "tar.gz"
 
 
 def read_lock(path: Path = LOCK) -> dict[str, list[Artifact]]:
-    """Bundles by name. The order of the file is kept: it is the order of the classpath."""
+    """Returns the bundles by name, each in the order of the file, which is the order of the classpath."""
     with path.open("rb") as file:
         bundles = tomllib.load(file)
     return {

@@ -1,32 +1,35 @@
-"""`python -m infra.jars.relock`: fetch every coordinate of the lock anew, and write down what it holds."""
+"""`python -m infra.jars.relock`: downloads every coordinate of the lock, and writes its size and checksum there."""
 
+import asyncio
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
-from infra.jars import ivy
 from infra.jars.archive import SUMS, sha256, unpack
 from infra.jars.lock import LOCK, Artifact
-from infra.java import find_java
-from shared.settings import Settings
+from infra.jars.repository import open_repository
+from infra.settings import Settings
 
 LINE = re.compile(r'^"(?P<coordinate>[^"]+)" = .*$', re.MULTILINE)
 
 
 @click.command(help=__doc__)
 def relock() -> None:
-    text, settings = LOCK.read_text(), Settings.load()
+    text = LOCK.read_text()
     artifacts = [Artifact.locked(line["coordinate"]) for line in LINE.finditer(text)]
     with TemporaryDirectory() as name:
         folder = Path(name)
-        log = ivy.fetch(find_java(settings), artifacts, folder, settings.jar_repository)
-        absent = [artifact.coordinate for artifact in artifacts if not (folder / artifact.file).exists()]
-        if absent:
-            raise click.ClickException(f"{', '.join(absent)}: {ivy.reason(log)}")
+        asyncio.run(_download_all(Settings.load().jar_repository, artifacts, folder))
         locked = {artifact.coordinate: _content(artifact, folder) for artifact in artifacts}
     LOCK.write_text(LINE.sub(lambda line: f'"{line["coordinate"]}" = {locked[line["coordinate"]]}', text))
+
+
+async def _download_all(root: str, artifacts: list[Artifact], folder: Path) -> None:
+    async with open_repository(root) as repository, asyncio.TaskGroup() as tasks:
+        for artifact in artifacts:
+            tasks.create_task(repository.download(artifact, folder / artifact.file))
 
 
 def _content(artifact: Artifact, folder: Path) -> str:

@@ -1,25 +1,23 @@
-"""The folder of installed files: one has its final name only when it is whole and has the locked content."""
+"""The folder of installed files. A file gets its final name only when it is complete and has the locked content."""
 
-import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from time import sleep
 from typing import Literal
 
 from infra.jars.archive import SUMS, is_whole, sha256, unpack
 from infra.jars.lock import Artifact
+from infra.lock import open_lock
 from shared.errors import OperatorError
 
 State = Literal["whole", "missing", "corrupted"]
+WAIT_SECONDS = 0.1
 
 
-class WrongContentError(OperatorError):
-    pass
-
-
-class Store:
+class JarStore:
     def __init__(self, cache: Path) -> None:
         self.folder = cache.absolute() / "jars"
         self.incoming = self.folder / ".incoming"
@@ -28,14 +26,14 @@ class Store:
         return self.folder / (artifact.stem if artifact.is_archive else artifact.file)
 
     def has(self, artifact: Artifact) -> bool:
-        """A look at the size: fast enough for every start, and never fooled by a file cut short."""
+        """Compares the size only: fast enough for every start, and enough to notice a file cut short."""
         path = self.path(artifact)
         if artifact.is_archive:
             return (path / SUMS).is_file()
         return path.is_file() and path.stat().st_size == artifact.size
 
     def verify(self, artifact: Artifact) -> State:
-        """A full reading: what `till install` and `till doctor` go by."""
+        """Reads and checks every byte, for `till install` and `till doctor`."""
         path = self.path(artifact)
         if not path.exists():
             return "missing"
@@ -43,30 +41,21 @@ class Store:
             return "whole" if is_whole(path, artifact.unpacked) else "corrupted"
         return "whole" if sha256(path) == artifact.sha256 else "corrupted"
 
-    def take_in(self, artifact: Artifact) -> bool:
-        """Give a fetched file its place, if it has arrived and is the one that was locked."""
-        fetched = self.incoming / artifact.file
-        if not fetched.exists():
-            return False
-        if (got := sha256(fetched)) != artifact.sha256:
-            fetched.unlink()
-            raise WrongContentError(
+    def take_in(self, artifact: Artifact, file: Path) -> None:
+        """Moves a downloaded file to its place, or refuses it if its content is not the locked one."""
+        if (got := sha256(file)) != artifact.sha256:
+            file.unlink()
+            raise OperatorError(
                 f"The repository's {artifact.file} is not the locked one: "
                 f"expected sha256 {artifact.sha256}, got {got}.",
                 "Try another TILL_JAR_REPOSITORY. Do not use this file before you know why it differs.",
             )
         if artifact.is_archive:
-            self._place_unpacked(fetched, self.path(artifact))
+            self._unpack_in_place(file, self.path(artifact))
         else:
-            fetched.replace(self.path(artifact))
-        return True
+            file.replace(self.path(artifact))
 
-    def arrived(self, artifacts: list[Artifact]) -> int:
-        """Bytes fetched so far; Ivy names a file `.part` until it is whole."""
-        files = [self.incoming / artifact.file for artifact in artifacts]
-        return sum(_size(Path(f"{file}.part")) or _size(file) for file in files)
-
-    def _place_unpacked(self, archive: Path, target: Path) -> None:
+    def _unpack_in_place(self, archive: Path, target: Path) -> None:
         unpacked = Path(mkdtemp(dir=self.incoming))
         unpacked.chmod(0o755)
         unpack(archive, unpacked)
@@ -76,26 +65,17 @@ class Store:
         archive.unlink()
 
     @contextmanager
-    def locked(self, wait: Callable[[], None]) -> Iterator[int]:
-        """One installer at a time, whichever clone it runs in. Yields the descriptor that holds the lock."""
+    def locked(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Lets one installer at a time work here, whichever clone it runs in. `waiting` is called if it has to wait."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as file:
+        with open_lock(self.folder / ".lock") as take:
+            if not take():
+                waiting()
+                while not take():
+                    sleep(WAIT_SECONDS)
+            shutil.rmtree(self.incoming, ignore_errors=True)  # left by an installer that was killed
+            self.incoming.mkdir()
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                wait()
-                fcntl.flock(file, fcntl.LOCK_EX)
-            self.incoming.mkdir(exist_ok=True)
-            yield file.fileno()
-            shutil.rmtree(self.incoming)
-
-    def clear_incoming(self) -> None:
-        shutil.rmtree(self.incoming)
-        self.incoming.mkdir()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:  # Ivy has just renamed it
-        return 0
+                yield
+            finally:
+                shutil.rmtree(self.incoming)

@@ -1,4 +1,4 @@
-"""Where Java comes from on this system: the one command that installs it, run where nobody has to be asked."""
+"""Knows the command that installs Java on this system, and runs it where no confirmation is needed."""
 
 import os
 import platform
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from shared.errors import OperatorError
 
-# Not every release has the first, and of some the second is too old. Headless is enough, for Spark too.
+# Not every release has the first, and in some the second is too old. Headless is enough, even for Spark.
 DEBIAN_PACKAGES = ("openjdk-17-jre-headless", "default-jre-headless")
 ANYWHERE = "Install a JDK 17 or 21, and set TILL_JAVA_HOME to its folder."
 
 
-def installing_command() -> str:
+def install_command() -> str:
     if sys.platform == "darwin":
         return "brew install --cask temurin@17"
     if _is("debian"):
@@ -24,7 +24,7 @@ def installing_command() -> str:
 
 
 def install_java(say: Callable[[str], None]) -> bool:
-    """As root on Debian and its kin; false where it is not ours to do."""
+    """Installs Java if this is root on Debian or a derivative. Returns False otherwise."""
     if not _is("debian") or os.geteuid() != 0:
         return False
     say("Java 17 or newer was not found. Installing it with apt-get.")
@@ -49,8 +49,8 @@ def _debian_package() -> str:
 def _apt_get(*arguments: str) -> None:
     ran = _run("apt-get", *arguments)
     if ran.returncode:
-        said = ran.stderr.strip().splitlines() or ["no reason was given"]
-        raise OperatorError(f"apt-get {' '.join(arguments)} failed: {said[-1]}", ANYWHERE)
+        lines = ran.stderr.strip().splitlines() or ["no reason was given"]
+        raise OperatorError(f"apt-get {' '.join(arguments)} failed: {lines[-1]}", ANYWHERE)
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -1,30 +1,32 @@
-"""The lake as the checks of the services may ask it: how far each table is, and rows in SQL. Without Spark."""
+"""The lake as `till verify` reads it, without Spark: how far each table is, and rows by SQL."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.settings import Settings
+from infra.settings import Settings
 
 
 class LakeReader:
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        from analytics.lake import LakeFiles
+
+        self._lake = LakeFiles(settings)
 
     def reached(self, table: str) -> Mapping[str, Mapping[str, int]] | None:
-        from analytics.commits import ingested
+        from analytics.log.progress import last_ingested
 
-        commit = ingested(self._settings, table)
+        commit = last_ingested(self._lake, table)
         return commit.offsets if commit else None
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        from analytics.reading.asking import ask
+        from analytics.query.ask import ask
 
-        return ask(self._settings, sql).rows
+        return ask(self._lake, sql).rows
 
 
 def open_lake(settings: Settings) -> LakeReader | None:
-    """None where there is none: then its packages need not be here either."""
+    """Opens the lake if there is one. Without one, its packages need not be installed."""
     if "://" not in settings.lake and not Path(settings.lake).is_dir():
         return None
     return LakeReader(settings)

@@ -1,29 +1,30 @@
-"""What is done between the start of the servers and that of the shop, and once the shop is open."""
+"""Work between the start of the servers and that of the shop, and after the shop has opened."""
 
 from collections.abc import Sequence
 
-from infra.local import kafka, registry
-from infra.local import services as shop
-from infra.local.server import Chore, Server
-from shared.settings import Settings
-from shared.topics import Drift, ensure
+from infra.local.servers import kafka, registry
+from infra.local.servers import services as shop
+from infra.local.servers.server import Chore, Server
+from infra.settings import Settings
+from shared.messaging.topics import Drift, ensure_topics
 
 TOPICS = "topics"
 SHELVES = "shelves"
 
 
 def chores(settings: Settings, started: Sequence[Server], drift: list[Drift]) -> list[Chore]:
-    """Those that what is started calls for. What the topics differ in is added to `drift`."""
+    """Returns the chores that the started servers need. Differences of topics are added to `drift`."""
     names = {server.name for server in started}
     brokers = tuple(server.name for server in kafka.servers(settings))
 
     async def create_topics() -> None:
-        drift.extend(await ensure(settings))
+        drift.extend(await ensure_topics(settings))
 
-    # Imported when they run, while servers start: the shop's own code takes longer to load than all the rest.
+    # Imported when they run, while servers start, because importing the shop's code is slow.
     async def register_schemas() -> None:
-        from shared.registry import Registry, push
-        from shared.schemas import load_schemas
+        from shared.schemas.contract.event_schemas import load_schemas
+        from shared.schemas.registration import push
+        from shared.schemas.registry import Registry
 
         async with Registry(settings) as known:
             await push(known, load_schemas())

@@ -1,4 +1,4 @@
-"""How far the facts have flowed: what waits in each outbox, and how far behind its topics each consumer is."""
+"""Reads how far messages have got: what waits in each outbox, and how far each consumer is behind its topics."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ import asyncpg
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from shared.database import AWAY
-from shared.deadletters import topic_of
-from shared.kafka import client_options
-from shared.settings import Settings
+from infra.settings import Settings
+from shared.messaging.kafka import client_options
+from shared.recovery.dead_letters import dead_letter_topic
+from shared.store.database import CONNECTION_ERRORS
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class Flow:
     service: str
     outbox: int
     lag: dict[str, int]
-    """By consumer: messages not yet applied."""
+    """Messages not yet applied, by consumer."""
     dead_letters: int
-    """Those that wait to be retried or dropped."""
+    """Dead letters that wait to be retried or dropped."""
 
 
 async def flows(settings: Settings) -> list[Flow]:
-    """Of the services that have a database; none while Kafka or PostgreSQL is away."""
+    """Returns the flow of every service with a database, or nothing while Kafka or PostgreSQL is down."""
     try:
         connection = await asyncpg.connect(settings.database_url.get_secret_value(), timeout=5)
-    except (*AWAY, asyncpg.PostgresError):
+    except (*CONNECTION_ERRORS, asyncpg.PostgresError):
         return []
     try:
         found = await connection.fetch("SELECT schemaname FROM pg_tables WHERE tablename = 'outbox' ORDER BY 1")
@@ -58,15 +58,15 @@ def _lag(offsets: list[asyncpg.Record], ends: dict[TopicPartition, int]) -> dict
 
 
 async def _waiting_letters(settings: Settings, service: str, ends: dict[TopicPartition, int]) -> int:
-    if not any(end for partition, end in ends.items() if partition.topic == topic_of(service)):
+    if not any(end for partition, end in ends.items() if partition.topic == dead_letter_topic(service)):
         return 0
-    from infra.letters import find  # which knows all services: not needed on a good day
+    from services.operations.dead_letters import list_letters  # it imports all services, and is seldom needed
 
-    return len(await find(settings, [service], everything=False))
+    return len(await list_letters(settings, [service], include_settled=False))
 
 
 async def _ends(settings: Settings, topics: set[str], services: list[str]) -> dict[TopicPartition, int]:
-    kafka = AIOKafkaConsumer(*topics, *map(topic_of, services), **client_options(settings))
+    kafka = AIOKafkaConsumer(*topics, *map(dead_letter_topic, services), **client_options(settings))
     await kafka.start()
     try:
         ends: dict[TopicPartition, int] = await kafka.end_offsets(kafka.assignment())

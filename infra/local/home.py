@@ -3,20 +3,22 @@
 import asyncio
 import base64
 import errno
-import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from infra.lock import open_lock
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import PREFIX, Settings
+from shared.settings import PREFIX
 
-LEAST_FREE = 256 * 1024**2
+MINIMUM_FREE_BYTES = 256 * 1024**2
+WAIT_SECONDS = 0.1
 HEADING = "# Written by `till up`. Without these secrets the data of this home cannot be read.\n"
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -44,7 +46,7 @@ def _lock_file(home: Path) -> Path:
 
 @contextmanager
 def writable(home: Path) -> Iterator[None]:
-    """A disk that is full or may not be written is the operator's to mend, whatever was being written."""
+    """Turns a full or read-only disk, whatever was being written, into an error that says what to do."""
     try:
         yield
     except OSError as error:
@@ -62,38 +64,29 @@ def writable(home: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def exclusive(home: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-    """One `up` or `down` at a time. The kernel drops the lock with its holder, so none is ever stale."""
-    with writable(home):
-        run_folder(home).mkdir(parents=True, exist_ok=True)
-        lock = os.open(_lock_file(home), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        if not _locked(lock):
+    """Lets one `up` or `down` at a time work in this home. `waiting` is called if this one has to wait."""
+    with ExitStack() as held:
+        with writable(home):
+            run_folder(home).mkdir(parents=True, exist_ok=True)
+            take = held.enter_context(open_lock(_lock_file(home)))
+        if not take():
             waiting()
-            while not _locked(lock):
-                await asyncio.sleep(0.1)
+            while not take():
+                await asyncio.sleep(WAIT_SECONDS)
         yield
-    finally:
-        os.close(lock)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def furnish(settings: Settings) -> Settings:
-    """Make the home, remember its choices in till.env, and return the settings with its secrets in them."""
+    """Creates the home, remembers its choices in till.env, and returns the settings with its secrets."""
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     settings = Settings.load(**given)  # another `up` may have written till.env since
     with writable(settings.home):
         log_folder(settings.home).mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(settings.home).free
-        if free < LEAST_FREE:
+        if free < MINIMUM_FREE_BYTES:
+            needed = MINIMUM_FREE_BYTES // 1024**2
             raise OperatorError(
-                f"Only {free // 1024**2} MB are free in {settings.home}; {LEAST_FREE // 1024**2} MB are needed.",
+                f"Only {free // 1024**2} MB are free in {settings.home}; {needed} MB are needed.",
                 "Make room, or set another TILL_HOME.",
             )
         chosen: dict[str, str | int] = {"kafka_brokers": settings.kafka_brokers, "split": int(settings.split)}
@@ -107,14 +100,14 @@ def furnish(settings: Settings) -> Settings:
 def _remember(file: Path, chosen: Mapping[str, str | int]) -> None:
     before = file.read_text() if file.exists() else HEADING
     names = {f"{PREFIX}{name.upper()}" for name in chosen}
-    kept = [line for line in before.splitlines() if line.partition("=")[0] not in names]
-    after = "\n".join([*kept, *(f"{PREFIX}{name.upper()}={value}" for name, value in chosen.items())]) + "\n"
+    others = [line for line in before.splitlines() if line.partition("=")[0] not in names]
+    after = "\n".join([*others, *(f"{PREFIX}{name.upper()}={value}" for name, value in chosen.items())]) + "\n"
     if after != before:
         write_whole(file, after, mode=0o600)
 
 
 def write_whole(file: Path, content: str, mode: int = 0o644) -> None:
-    """All of it or nothing, whatever is killed meanwhile."""
+    """Writes all of the content or nothing, even if this process is killed."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:

@@ -5,24 +5,25 @@ from collections.abc import Callable
 
 import httpx
 
+from infra.settings import Settings
 from services.catalog.commands import PutProduct
 from services.catalog.seed import assortment
 from shared.errors import OperatorError
 from shared.http.auth import Tokens
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
-AT_ONCE = 16
+REQUESTS_AT_ONCE = 16
 
 
 async def stock_if_bare(settings: Settings) -> None:
-    """For the first start: a shop that has products keeps to them."""
+    """Stocks a shop that has no products yet, at its first start."""
     async with _shop(settings) as shop:
         if not (await shop.get("/v1/products", params={"limit": 1})).json()["items"]:
             await _put_all(shop, list(assortment()), lambda: None)
 
 
 async def stock(settings: Settings, advance: Callable[[], None]) -> int:
-    """The whole assortment; what is listed already stays as it is."""
+    """Stocks the whole assortment. Products that are already listed stay as they are."""
     products = list(assortment())
     async with _shop(settings) as shop:
         await _put_all(shop, products, advance)
@@ -36,13 +37,13 @@ def _shop(settings: Settings) -> httpx.AsyncClient:
 
 
 async def _put_all(shop: httpx.AsyncClient, products: list[PutProduct], advance: Callable[[], None]) -> None:
-    turn = asyncio.Semaphore(AT_ONCE)
+    turn = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def put(product: PutProduct) -> None:
         price = {"amount": product.price.amount, "currency": product.price.currency}
         body = {"name": product.name, "price": price, "stock": product.stock}
         async with turn:
-            # If-None-Match: a shop that has sold from it keeps its own price and count.
+            # If-None-Match: a product that is listed already keeps its price and its stock.
             answer = await shop.put(f"/v1/products/{product.sku}", json=body, headers={"If-None-Match": "*"})
         if answer.status_code not in (httpx.codes.OK, httpx.codes.PRECONDITION_FAILED):
             raise OperatorError(f"The shop refused {product.sku}: {answer.text}")

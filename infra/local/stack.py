@@ -1,23 +1,23 @@
-"""The local stack: which processes it has, and how they come up together."""
+"""The local stack: which processes it has, and how they start together."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from infra.local import kafka, postgres, registry
-from infra.local import services as shop
 from infra.local.chores import TOPICS, chores
 from infra.local.home import exclusive, furnish, writable
-from infra.local.ports import require_free
-from infra.local.process import Process, recorded
-from infra.local.server import Server
+from infra.local.processes.ports import require_free
+from infra.local.processes.process import Process, recorded
+from infra.local.servers import kafka, postgres, registry
+from infra.local.servers import services as shop
+from infra.local.servers.server import Server
 from infra.local.start import Watch, start_all
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
-from shared.topics import Drift
+from shared.messaging.topics import Drift
 
 
 def servers(settings: Settings) -> list[Server]:
-    """The parts the shop stands on. One whose address was given is someone else's to run."""
+    """Returns the servers that the shop needs. A server whose address was set is run by somebody else."""
     given = settings.model_fields_set
     own: list[Server] = []
     if not {"database_url", "registry_url"} <= given:
@@ -30,7 +30,7 @@ def servers(settings: Settings) -> list[Server]:
 
 
 def services(settings: Settings) -> list[Server]:
-    """The shop's own processes: they depend on the servers, on their topics and on their schemas."""
+    """Returns the processes of the shop, which depend on the servers, the topics and the schemas."""
     return shop.services(settings, (*(server.name for server in servers(settings)), TOPICS, shop.SCHEMAS))
 
 
@@ -48,7 +48,7 @@ async def up(
     watch: Watch = lambda _name, _state: None,
     waiting: Callable[[], None] = lambda: None,
 ) -> Up:
-    """Start what is not running, wait until all of it works, create missing topics. Twice is harmless."""
+    """Starts what is not running, waits until everything works, and creates missing topics. It may be repeated."""
     async with exclusive(settings.home, waiting):
         with writable(settings.home):
             kafka.require_same_size(settings)
@@ -71,7 +71,7 @@ def _with_dependencies(servers: Sequence[Server], names: Sequence[str]) -> list[
     while asked:
         name = asked.pop()
         if name in names and name not in known:
-            raise OperatorError(f"There is no {name} to start.", f"There are: {', '.join(known)}.")
+            raise OperatorError(f"There is no {name} to start.", f"Choose from: {', '.join(known)}.")
         if name in known and name not in wanted:
             wanted.add(name)
             asked += known[name].depends_on

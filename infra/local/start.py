@@ -1,19 +1,19 @@
-"""Starting servers side by side, each after those it depends on, and waiting until each really works."""
+"""Starts servers side by side, each after those it depends on, and waits until each one works."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from infra.local import logs
-from infra.local.ports import is_open
-from infra.local.process import Process, spawn
-from infra.local.server import Chore, NotReady, Server
+from infra.local.processes import logs
+from infra.local.processes.ports import is_open
+from infra.local.processes.process import Process, spawn
+from infra.local.servers.server import Chore, NotReady, Server
 from infra.local.stop import stop_all
 from shared.errors import OperatorError
 
 START_SECONDS = 90.0
-ASK_SECONDS = 15.0
+ANSWER_SECONDS = 15.0
 
 State = Literal["waiting", "preparing", "starting", "ready", "already running", "done"]
 Watch = Callable[[str, State], None]
@@ -26,7 +26,7 @@ async def start_all(
     running: Mapping[str, Process],
     watch: Watch,
 ) -> None:
-    """All or nothing: on failure or interruption, what was started here is stopped again."""
+    """Starts all or nothing: on failure or interruption, everything that was started here is stopped again."""
     parts: list[Server | Chore] = [*servers, *chores]
     done = {part.name: asyncio.Event() for part in parts}
     started: list[Process] = []
@@ -61,17 +61,17 @@ async def start_all(
             for chore in chores:
                 tasks.create_task(do(chore))
     except BaseException as failure:
-        await stop_all(home, started, keep=False)  # half a start would make half an archive
-        if isinstance(failure, BaseExceptionGroup) and (told := failure.subgroup(OperatorError)):
-            raise _first(told) from failure
+        await stop_all(home, started, keep=False)  # a class archive of an incomplete start would be incomplete
+        if isinstance(failure, BaseExceptionGroup) and (known := failure.subgroup(OperatorError)):
+            raise _first(known) from failure
         raise
 
 
 def died(home: Path, process: Process, when: str = "") -> OperatorError:
-    lines = logs.telling_lines(logs.log_file(home, process.name))
+    lines = logs.likely_reasons(logs.log_file(home, process.name))
     message = " ".join(filter(None, (f"{process.name} died", when))) + process.ending()
     quoted = "".join(f"\n    {line}" for line in lines)
-    return OperatorError(f"{message}. Its log says:{quoted or ' nothing'}", f"All of it: till logs {process.name}")
+    return OperatorError(f"{message}. Its log says:{quoted or ' nothing'}", f"The whole log: till logs {process.name}")
 
 
 async def _all_done(part: Server | Chore, done: Mapping[str, asyncio.Event]) -> None:
@@ -81,18 +81,18 @@ async def _all_done(part: Server | Chore, done: Mapping[str, asyncio.Event]) -> 
 
 
 async def _until_ready(server: Server, process: Process) -> bool:
-    """False if it died before."""
+    """Waits until the server does real work. Returns False if it died before."""
     reason = "it does not listen"
     try:
         async with asyncio.timeout(START_SECONDS):
             while process.is_alive():
                 if is_open(server.port):
                     try:
-                        async with asyncio.timeout(ASK_SECONDS):
+                        async with asyncio.timeout(ANSWER_SECONDS):
                             await server.ready()
                         return True
                     except (NotReady, TimeoutError) as not_yet:
-                        reason = str(not_yet) or f"no answer within {ASK_SECONDS:.0f} s"
+                        reason = str(not_yet) or f"no answer within {ANSWER_SECONDS:.0f} s"
                 await asyncio.sleep(0.03)
     except TimeoutError:
         raise OperatorError(

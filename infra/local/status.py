@@ -1,17 +1,17 @@
-"""How the processes of the stack are: asked for real work, and where that fails, told from the log."""
+"""Checks the processes of the stack with real work, and finds the reason of a failure in the log."""
 
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.process import Process, recorded
-from infra.local.server import NotReady, Server
+from infra.local.processes.process import Process, recorded
+from infra.local.servers.server import NotReady, Server
 from infra.local.stack import servers, services
 from infra.local.start import died
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
-ASK_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Health:
 
 
 async def health_of_all(settings: Settings) -> list[Health]:
-    """The servers always belong to it, the services where they were started."""
+    """Checks all servers, and those services that were started."""
     processes = {process.name: process for process in recorded(settings.home)}
     expected = servers(settings) + [s for s in services(settings) if s.name in processes]
     return await asyncio.gather(*(_health(settings.home, s, processes.get(s.name)) for s in expected))
@@ -54,10 +54,10 @@ async def _problem(home: Path, server: Server, process: Process) -> str:
     if not process.is_alive():
         return died(home, process).message
     try:
-        async with asyncio.timeout(ASK_SECONDS):
+        async with asyncio.timeout(ANSWER_SECONDS):
             await server.ready()
     except TimeoutError:
-        return f"no answer within {ASK_SECONDS:.0f} s"
+        return f"no answer within {ANSWER_SECONDS:.0f} s"
     except (NotReady, OperatorError) as problem:
         return str(problem)
     return ""

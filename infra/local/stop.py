@@ -1,27 +1,26 @@
-"""Stopping processes side by side, each after those that depend on it."""
+"""Stops processes side by side, each after those that depend on it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local.home import exclusive, was_used
-from infra.local.process import Process, forget, recorded
-
-Stopped = Callable[[Process], None]
+from infra.local.processes.process import Process, forget, recorded
 
 
-async def down(home: Path, stopped: Stopped = lambda _: None) -> list[Process]:
-    """Needs nothing but the run files, so that it works whatever became of settings, Java or jars."""
+async def down(home: Path) -> list[Process]:
+    """Stops everything. It needs nothing but the run files, so it works even if Java or the jars are gone."""
     if not was_used(home):
         return []
     async with exclusive(home):
-        return await stop_all(home, list(recorded(home)), stopped)
+        return await stop_all(home, list(recorded(home)))
 
 
-async def stop_all(
-    home: Path, processes: Sequence[Process], stopped: Stopped = lambda _: None, keep: bool = True
-) -> list[Process]:
-    """Those that were still there. Run files go in any case."""
+async def stop_all(home: Path, processes: Sequence[Process], keep: bool = True) -> list[Process]:
+    """Stops the processes, deletes their run files, and returns those that were still running.
+
+    With `keep`, the files that they write as they end, such as class archives, are put in their places.
+    """
     ended = {process.name: asyncio.Event() for process in processes}
     found: list[Process] = []
 
@@ -31,7 +30,6 @@ async def stop_all(
                 await ended[other.name].wait()
         if await process.stop(keep):
             found.append(process)
-            stopped(process)
         forget(home, process.name)
         ended[process.name].set()
 

@@ -1,4 +1,4 @@
-"""A stack of its own, for a test, a bench or a trial run: in a folder of its own, on free ports, beside any other."""
+"""A temporary stack for a test, a benchmark or a trial: in its own folder, on free ports, next to any other."""
 
 import os
 import tempfile
@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from infra.local.leash import leashed
-from infra.local.ports import free_ports
-from shared.settings import PREFIX, Settings
+from infra.local.processes.leash import leashed
+from infra.local.processes.ports import free_ports
+from infra.settings import Settings
+from shared.settings import PREFIX
 
-# Of the caller's own settings, only where things were installed.
+# The only settings of the caller that apply: where things are installed.
 INHERITED = {"TILL_CACHE", "TILL_JAVA_HOME"}
 
 
 @contextmanager
 def throwaway(brokers: int = 1) -> Iterator[dict[str, str]]:
-    """The environment for `till` in a new home. What runs there ends with this block or this process."""
+    """Yields the environment for `till` in a new home. Everything that runs there ends with this block or process."""
     home = Path(tempfile.mkdtemp(prefix="till-"))
     with leashed(home):
         yield {name: value for name, value in os.environ.items() if _is_inherited(name)} | {
@@ -27,14 +28,14 @@ def throwaway(brokers: int = 1) -> Iterator[dict[str, str]]:
 
 
 def _ports(brokers: int) -> dict[str, int]:
-    """One for every setting of a port. Those of Kafka are each followed by as many as there are more brokers."""
+    """Chooses a free port for every port setting, followed by free ports for the other brokers."""
     names = [name for name in Settings.model_fields if name.endswith("_port")]
     free = free_ports(brokers * len(names))
     return dict(zip(names, free[::brokers], strict=True))
 
 
 def settings_of(environment: Mapping[str, str]) -> Settings:
-    """The same in this process, whatever its own environment says."""
+    """Returns the settings of that environment, whatever the environment of this process says."""
     ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     return Settings.load(**{name.removeprefix(PREFIX).lower(): value for name, value in ours.items()})
 

@@ -1,18 +1,18 @@
-"""One run of the Java servers, right after they were installed, for the archives of their classes (see jvm.py).
+"""Starts the Java servers once after their installation, so that they write their class archives (see jvm.py).
 
-Without it the first start of a shop would be as slow, and its first stop write the archives.
+Otherwise the first start of a shop would be slow, and its first stop would write the archives.
 """
 
 import asyncio
 
-from infra.local import kafka, registry
+from infra.local.servers import kafka, registry
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
-from shared.settings import Settings
+from infra.settings import Settings
 
 
 async def archive_classes(settings: Settings) -> bool:
-    """False if they are there already."""
+    """Writes the archives. Returns False if they are there already."""
     programs = await asyncio.gather(kafka.java_program(settings), registry.java_program(settings))
     if all(program.archive.exists() for program in programs):
         return False

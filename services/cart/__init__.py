@@ -1,1 +1,1 @@
-"""Carts: one stream each, from the first item to the till."""
+"""The cart service: one stream per cart, from opening to checkout or abandonment."""

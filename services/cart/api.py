@@ -1,97 +1,87 @@
-"""Carts over HTTP. Prices and names are the server's; a cart of somebody else is as good as none."""
+"""The cart API. Names and prices come from the server, and the cart of someone else is answered like a missing one."""
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from fastapi import APIRouter, Query, Response
 from uuid_utils import uuid7
 
-from services.cart.commands import AddItem, CheckOut, OpenCart, RemoveItem, SetQuantity
-from services.cart.decider import Abandoned, Cart, CheckedOut, Empty, Open, total
-from services.cart.models import (
+from services.cart.bodies import (
     CHECKED_OUT,
     PRICE_CHANGED,
     UNKNOWN,
+    CartBody,
     CartId,
-    CartView,
     Checkout,
     NewItem,
     OrderAccepted,
     Quantity,
+    cart_body,
 )
-from services.cart.products import Products
-from shared.cards import has_card_number
+from services.cart.commands import AddItem, CheckOut, OpenCart, RemoveItem, SetQuantity
+from services.cart.decider import Empty, Open
+from services.cart.products import ProductCache, Products
+from services.common.bodies import Sku
+from services.common.cards import has_card_number
+from services.common.fields import carry
+from services.common.roles import may_see
+from services.common.vault import Vault
 from shared.envelope import millis, now
 from shared.errors import Refused
-from shared.handler import Handled
-from shared.http.calls import Authenticated, Call, Position, answer_read
-from shared.http.models import Sku, line_view, price_view
+from shared.http.calls import Authenticated, Call
+from shared.http.positions import Position
 from shared.http.problems import Problem
-from shared.http.routes import LeanRoute
-from shared.money import Money
+from shared.http.responses import answer_read
 from shared.service import Runtime
-from shared.timetravel import AsOf, as_of
-from shared.vault import Vault
+from shared.store.time_travel import AsOf, as_of
 
-STATUSES = {
+REFUSAL_STATUSES = {
     "cart-unknown": 404,
     "version-unknown": 404,
     "line-unknown": 404,
     "product-unknown": 404,
     "quantity-out-of-range": 422,
 }
-STATUS = {Open: "open", CheckedOut: "checked_out", Abandoned: "abandoned"}
 
 
 def order_of(cart_id: str) -> str:
-    """Derived, so that a checkout tried again can only ever be the same order."""
+    """Derives the order's id from the cart's, so that a repeated checkout leads to the same order."""
     return str(uuid5(NAMESPACE_URL, f"till-roll:order-of-cart:{cart_id}"))
 
 
-def router(runtime: Runtime) -> APIRouter:
-    routes = APIRouter(tags=["cart"], route_class=LeanRoute)
+def router(runtime: Runtime, cache: ProductCache, currency: str) -> APIRouter:
+    routes = APIRouter(tags=["cart"])
     handler, settings = runtime.handler, runtime.settings
-    products, vault = Products(runtime.pool), Vault(runtime.pool, settings)
-    runtime.beside_api.append(products.follow())
+    products, vault = Products(runtime.pool, cache), Vault(runtime.pool, settings)
 
-    def rendered(handled: Handled[Cart, Any]) -> dict[str, Any]:
-        cart = handled.state
-        assert not isinstance(cart, Empty)
-        lines = list(cart.lines.values())
-        return {
-            "cart_id": handled.stream_id.removeprefix("cart:"),
-            "customer_id": cart.customer_id,
-            "status": STATUS[type(cart)],
-            "version": handled.version,
-            "lines": [line_view(line) for line in lines],
-            "total": price_view(total(lines) if lines else Money(0, settings.currency)),
-        }
+    render = partial(cart_body, currency=currency)
 
-    async def known(position: Position) -> bool:
+    async def is_known(position: Position) -> bool:
         return await products.version(position.key) >= position.version
 
-    async def stored(position: Position) -> bool:
+    async def is_stored(position: Position) -> bool:
         return (await handler.state(position.stream_id)).version >= position.version
 
     async def wait(call: Call, cart_id: UUID) -> None:
-        """Until what Min-Position names is known here: of this cart, or of a product. Strangers do not get to wait."""
+        """Waits for Min-Position, which may name this cart or a product. A stranger is refused without waiting."""
         if call.min_position:
             stream_id = f"cart:{cart_id}"
             cart = (await handler.state(stream_id)).state
-            if isinstance(cart, Empty) or not call.principal.may_see(cart.customer_id):
+            if isinstance(cart, Empty) or not may_see(call.principal, cart.customer_id):
                 raise _unknown()
-            await call.wait_for({stream_id: stored, "stock": known})
+            await call.wait_for({stream_id: is_stored, "stock": is_known})
 
-    @routes.post("/v1/carts", status_code=201, response_model=CartView, summary="Open a cart")
+    @routes.post("/v1/carts", status_code=201, response_model=CartBody, summary="Open a cart")
     async def open_cart(call: Authenticated) -> Response:
         cart_id = str(uuid7())
         command = OpenCart(call.principal.subject, millis(now()))
-        return await call.perform(handler, f"cart:{cart_id}", command, rendered, 201, f"/v1/carts/{cart_id}")
+        return await call.perform(handler, f"cart:{cart_id}", command, render, 201, f"/v1/carts/{cart_id}")
 
     @routes.get(
-        "/v1/carts/{cart_id}", response_model=CartView, summary="A cart as it is, or as it was", responses=UNKNOWN
+        "/v1/carts/{cart_id}", response_model=CartBody, summary="A cart as it is, or as it was", responses=UNKNOWN
     )
     async def cart(
         cart_id: CartId,
@@ -101,25 +91,24 @@ def router(runtime: Runtime) -> APIRouter:
     ) -> Response:
         await wait(call, cart_id)
         stream_id = f"cart:{cart_id}"
-        handled = (
-            await as_of(runtime, stream_id, AsOf(version, at)) if version or at else await handler.state(stream_id)
-        )
-        if isinstance(handled.state, Empty) or not call.principal.may_see(handled.state.customer_id):
+        is_past = version or at
+        found = await (as_of(runtime, stream_id, AsOf(version, at)) if is_past else handler.state(stream_id))
+        if isinstance(found.state, Empty) or not may_see(call.principal, found.state.customer_id):
             raise _unknown()
-        return answer_read(handled, rendered(handled))
+        return answer_read(found, render(found))
 
     @routes.post(
-        "/v1/carts/{cart_id}/items", response_model=CartView, summary="Add a product", responses=UNKNOWN | CHECKED_OUT
+        "/v1/carts/{cart_id}/items", response_model=CartBody, summary="Add a product", responses=UNKNOWN | CHECKED_OUT
     )
     async def add_item(cart_id: CartId, item: NewItem, call: Authenticated) -> Response:
         await wait(call, cart_id)
         product = await products.find(item.sku)
         command = AddItem(call.principal.subject, item.sku, item.quantity, product, millis(now()))
-        return await call.perform(handler, f"cart:{cart_id}", command, rendered)
+        return await call.perform(handler, f"cart:{cart_id}", command, render)
 
     @routes.put(
         "/v1/carts/{cart_id}/items/{sku}",
-        response_model=CartView,
+        response_model=CartBody,
         summary="Set a quantity",
         responses=UNKNOWN | CHECKED_OUT,
     )
@@ -127,23 +116,24 @@ def router(runtime: Runtime) -> APIRouter:
         await wait(call, cart_id)
         product = await products.find(sku)
         command = SetQuantity(call.principal.subject, sku, quantity.quantity, product, millis(now()))
-        return await call.perform(handler, f"cart:{cart_id}", command, rendered)
+        return await call.perform(handler, f"cart:{cart_id}", command, render)
 
     @routes.delete(
         "/v1/carts/{cart_id}/items/{sku}",
-        response_model=CartView,
+        response_model=CartBody,
         summary="Remove a product",
         responses=UNKNOWN | CHECKED_OUT,
     )
     async def remove_item(cart_id: CartId, sku: Sku, call: Authenticated) -> Response:
+        await wait(call, cart_id)
         command = RemoveItem(call.principal.subject, sku, millis(now()))
-        return await call.perform(handler, f"cart:{cart_id}", command, rendered)
+        return await call.perform(handler, f"cart:{cart_id}", command, render)
 
     @routes.post(
         "/v1/carts/{cart_id}/checkout",
         status_code=202,
         response_model=OrderAccepted,
-        summary="Buy what is in it",
+        summary="Check out",
         responses=UNKNOWN | PRICE_CHANGED,
     )
     async def check_out(cart_id: CartId, checkout: Checkout, call: Authenticated) -> Response:
@@ -154,22 +144,17 @@ def router(runtime: Runtime) -> APIRouter:
         state = (await handler.state(f"cart:{cart_id}")).state
         skus: Iterable[str] = state.lines if isinstance(state, Open) else ()
         person = {"name": checkout.shipping.name, "address": checkout.shipping.address}
-        command = CheckOut(
-            customer_id,
-            order_id,
-            await products.find_all(skus),
-            checkout.payment_token,
-            checkout.shipping.method,
-            await vault.seal(customer_id, person),
+        command = carry(
+            CheckOut,
+            checkout,
+            customer_id=customer_id,
+            order_id=order_id,
+            products=await products.find_all(skus),
+            shipping_method=checkout.shipping.method,
+            recipient=await vault.seal(customer_id, person),
         )
-        return await call.perform(
-            handler,
-            f"cart:{cart_id}",
-            command,
-            lambda _: {"order_id": order_id},
-            202,
-            f"/v1/orders/{order_id}",
-        )
+        accepted, location = {"order_id": order_id}, f"/v1/orders/{order_id}"
+        return await call.perform(handler, f"cart:{cart_id}", command, lambda _: accepted, 202, location)
 
     return routes
 

@@ -1,13 +1,16 @@
-"""What is said of carts over HTTP: the JSON that is taken and answered, with examples."""
+"""Request and response bodies of the cart API, with their examples."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Path
 from pydantic import BaseModel, Field
 
-from shared.http.examples import CART_ID, CUSTOMER_ID, LINE, ORDER_ID, TOTAL, like, taken_like
-from shared.http.models import LineView, Price
+from services.cart.decider import Abandoned, Cart, CheckedOut, Empty, Open, total
+from services.common.bodies import LineBody, Price, line_body, price_body
+from services.common.examples import CART_ID, CUSTOMER_ID, LINE, ORDER_ID, TOTAL, request_body, response_body
+from services.common.money import Money
+from shared.decider import Versioned
 from shared.http.openapi import refusal
 
 CartId = Annotated[UUID, Path(examples=[CART_ID])]
@@ -16,24 +19,25 @@ CHECKED_OUT = refusal(409, "cart-checked-out", "This cart has been checked out. 
 PRICE_CHANGED = refusal(
     409, "price-changed", "MUG-350 costs 12.90 EUR now, not 11.90 EUR. Set its quantity to accept the new price."
 )
+STATE_NAMES = {Open: "open", CheckedOut: "checked_out", Abandoned: "abandoned"}
 SHIPPING = {"method": "standard", "name": "Ann Example", "address": "1 Mill Lane, Oldtown"}
 
 
 class NewItem(BaseModel):
-    model_config = taken_like({"sku": "MUG-350", "quantity": 2})
+    model_config = request_body({"sku": "MUG-350", "quantity": 2})
 
     sku: Annotated[str, Field(max_length=60, pattern=r"^[\x21-\x7e]+$")]
     quantity: Annotated[int, Field(ge=1, le=99)]
 
 
 class Quantity(BaseModel):
-    model_config = taken_like({"quantity": 3})
+    model_config = request_body({"quantity": 3})
 
     quantity: Annotated[int, Field(ge=1, le=99)]
 
 
 class Shipping(BaseModel):
-    model_config = taken_like(SHIPPING)
+    model_config = request_body(SHIPPING)
 
     method: Literal["standard", "express"] = "standard"
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -41,14 +45,14 @@ class Shipping(BaseModel):
 
 
 class Checkout(BaseModel):
-    model_config = taken_like({"payment_token": "tok_ok", "shipping": SHIPPING})
+    model_config = request_body({"payment_token": "tok_ok", "shipping": SHIPPING})
 
     payment_token: Annotated[str, Field(pattern=r"^tok_[a-z0-9_]{1,60}$")]
     shipping: Shipping
 
 
-class CartView(BaseModel):
-    model_config = like(
+class CartBody(BaseModel):
+    model_config = response_body(
         {
             "cart_id": CART_ID,
             "customer_id": CUSTOMER_ID,
@@ -63,11 +67,26 @@ class CartView(BaseModel):
     customer_id: str
     status: Literal["open", "checked_out", "abandoned"]
     version: int
-    lines: list[LineView]
+    lines: list[LineBody]
     total: Price
 
 
 class OrderAccepted(BaseModel):
-    model_config = like({"order_id": ORDER_ID})
+    model_config = response_body({"order_id": ORDER_ID})
 
     order_id: str
+
+
+def cart_body(found: Versioned[Cart], currency: str) -> dict[str, Any]:
+    """Returns a `CartBody` of the cart's state. The total of an empty cart is shown in `currency`."""
+    cart = found.state
+    assert not isinstance(cart, Empty)
+    lines = list(cart.lines.values())
+    return {
+        "cart_id": found.stream_id.removeprefix("cart:"),
+        "customer_id": cart.customer_id,
+        "status": STATE_NAMES[type(cart)],
+        "version": found.version,
+        "lines": [line_body(line) for line in lines],
+        "total": price_body(total(lines) if lines else Money(0, currency)),
+    }

@@ -1,14 +1,14 @@
-"""What may be asked of a cart. All that a decision needs (time, ids, products) comes with the asking."""
+"""Commands to a cart. Each carries all that its decision needs: the time, ids and products."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product as the shop sells it at the moment of the command."""
+    """A product as the shop sells it when the command is made."""
 
     name: str
     price: Money
@@ -28,13 +28,13 @@ class AddItem:
     sku: str
     quantity: int
     product: Product | None
-    """None: the shop knows no product of that SKU."""
+    """Is None if the shop has no product with this SKU."""
     now: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetQuantity:
-    """Also how a shopper takes a price that has changed."""
+    """Sets the quantity of a line at the current price; this is also how a shopper accepts a changed price."""
 
     customer_id: str
     sku: str
@@ -55,16 +55,16 @@ class CheckOut:
     customer_id: str
     order_id: str
     products: Mapping[str, Product]
-    """By SKU, those of the cart's lines that the shop knows."""
+    """The products of the cart's lines by SKU, without those that the shop does not have."""
     payment_token: str
     shipping_method: str
     recipient: str
-    """Name and address, already sealed with the customer's key."""
+    """Name and address, already encrypted with the customer's key."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbandonCart:
-    """Asked by the deadline, not by the shopper."""
+    """Closes an idle cart. The deadline sends it, never the shopper."""
 
     idle_ms: int
     now: int

@@ -1,20 +1,11 @@
-"""The rules of a cart. A line has the price of its last touch; checking out asks whether it still holds."""
+"""The rules of a cart. A line keeps the price of its last change; checkout refuses if the price has changed since."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from services.cart.commands import (
-    AbandonCart,
-    AddItem,
-    CheckOut,
-    Command,
-    OpenCart,
-    Product,
-    RemoveItem,
-    SetQuantity,
-)
+from services.cart.commands import AbandonCart, AddItem, CheckOut, Command, OpenCart, Product, RemoveItem, SetQuantity
 from services.cart.events import (
     CartAbandoned,
     CartCheckedOut,
@@ -25,8 +16,9 @@ from services.cart.events import (
     Line,
     QuantitySet,
 )
+from services.common.fields import carry
+from services.common.money import Money
 from shared.errors import Refused
-from shared.money import Money
 
 MAX_QUANTITY = 99
 MAX_LINES = 50
@@ -34,7 +26,7 @@ MAX_LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nobody has opened it yet."""
+    """The cart has not been opened yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ def decide(command: Command, cart: Cart) -> list[Event]:
         case _, Empty():
             raise Refused("cart-unknown", "There is no such cart.")
         case _ if command.customer_id != cart.customer_id:
-            raise Refused("cart-unknown", "There is no such cart.")  # nor may a stranger learn that there is
+            raise Refused("cart-unknown", "There is no such cart.")  # a stranger must not learn that it exists
         case _, CheckedOut():
             raise Refused("cart-checked-out", "This cart has been checked out. Open a new one to go on shopping.")
         case _, Abandoned():
@@ -115,12 +107,12 @@ def evolve(cart: Cart, event: Event) -> Cart:
 
 
 def total(lines: Iterable[Line]) -> Money:
-    """Of at least one line: without any there is no currency to name."""
+    """Sums up the lines. There must be at least one, or the currency would be unknown."""
     return reduce(add, (line.unit_price.times(line.quantity) for line in lines))
 
 
 def abandon_due(cart: Cart, idle_ms: int) -> int | None:
-    """The moment (unix ms) from which `AbandonCart` will be granted, if nothing else happens."""
+    """Returns when (unix ms) `AbandonCart` will take effect if nothing else happens, or None for a closed cart."""
     return cart.active_at + idle_ms if isinstance(cart, Open) else None
 
 
@@ -149,21 +141,11 @@ def _check_out(command: CheckOut, cart: Open) -> list[Event]:
         raise Refused("cart-empty", "An empty cart cannot be checked out.")
     lines = tuple(cart.lines.values())
     _check_prices((line, _on_sale(line.sku, command.products.get(line.sku))) for line in lines)
-    return [
-        CartCheckedOut(
-            order_id=command.order_id,
-            customer_id=cart.customer_id,
-            lines=lines,
-            total=total(lines),
-            payment_token=command.payment_token,
-            shipping_method=command.shipping_method,
-            recipient=command.recipient,
-        )
-    ]
+    return [carry(CartCheckedOut, command, customer_id=cart.customer_id, lines=lines, total=total(lines))]
 
 
 def _with_line(cart: Open, line: Line, at: int) -> Open:
-    # Copies at most MAX_LINES lines. The clocks of two servers may disagree: activity never goes back.
+    # Copies at most MAX_LINES lines. `active_at` never goes back, because the clocks of two servers may disagree.
     return Open(cart.customer_id, {**cart.lines, line.sku: line}, max(cart.active_at, at))
 
 

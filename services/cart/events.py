@@ -1,8 +1,8 @@
-"""What can happen to a cart. Each class has the fields of its newest schema in `schemas/cart`, in order."""
+"""Events of a cart. Each class has the fields of its newest schema in `schemas/cart`, in the same order."""
 
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Line:
 class CartOpened:
     customer_id: str
     at: int
-    """Unix milliseconds. Only what a shopper does carries it: the fold needs it to know an idle cart."""
+    """Unix milliseconds. Every event that a shopper causes carries it, because the fold finds idle carts by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ItemAdded:
     sku: str
     name: str
     quantity: int
-    """How many were added, not how many the line has now."""
+    """Pieces added by this event, not the pieces that the line then has."""
     unit_price: Money
     at: int
 
@@ -43,7 +43,7 @@ class ItemRemoved:
     sku: str
     at: int
     pieces_removed: int
-    """0 in the oldest events, which did not say."""
+    """0 in events of the oldest schema, which lacked this field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CartCheckedOut:
 class CartAbandoned:
     idle_since: int
     lines: tuple[Line, ...]
-    """What was left in it; none in the oldest events, which did not say."""
+    """The lines left in the cart; empty in events of the oldest schema, which lacked this field."""
 
 
 Event = CartOpened | ItemAdded | QuantitySet | ItemRemoved | CartCheckedOut | CartAbandoned

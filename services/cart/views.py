@@ -1,28 +1,22 @@
-"""The cart's own table of products, fed from `catalog.products`: it never asks the catalog."""
+"""The cart's own read model of products, fed from the topic `catalog.products`: the cart never calls the catalog."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, Text
+from sqlalchemy import BigInteger, Text
 from sqlmodel import Field, SQLModel
 
-from shared.consumer import Incoming
-from shared.views import RowView
+from shared.messaging.incoming import Incoming
+from shared.store.views import RowView
 
-VIEWS = MetaData()
 CHANGED = "cart_products"
-"""The channel on which a process hears which products have changed."""
+"""The NOTIFY channel that names each product whose row has changed."""
 
 
 class KnownProduct(SQLModel):
-    sku: str = Field(sa_column=Column(Text, primary_key=True))
-    name: str = Field(sa_column=Column(Text, nullable=False))
-    price: int = Field(sa_column=Column(BigInteger, nullable=False))
-    currency: str = Field(sa_column=Column(Text, nullable=False))
-    withdrawn: bool = Field(sa_column=Column(Boolean, nullable=False))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-
-
-class KnownProductTable(KnownProduct, table=True):
-    __tablename__ = "products"
-    metadata = VIEWS
+    sku: str = Field(sa_type=Text, primary_key=True)
+    name: str = Field(sa_type=Text)
+    price: int = Field(sa_type=BigInteger)
+    currency: str = Field(sa_type=Text)
+    withdrawn: bool
+    version: int
 
 
 def change(_known: KnownProduct | None, message: Incoming) -> KnownProduct:
@@ -37,4 +31,4 @@ def change(_known: KnownProduct | None, message: Incoming) -> KnownProduct:
     )
 
 
-PRODUCTS = RowView(KnownProduct, KnownProductTable, lambda message: str(message.data["sku"]), change, notify=CHANGED)
+PRODUCTS = RowView(KnownProduct, "products", lambda message: str(message.data["sku"]), change, notify=CHANGED)

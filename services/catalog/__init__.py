@@ -1,1 +1,1 @@
-"""Products, their prices and their stock: one stream a SKU."""
+"""The catalog service: products, prices and stock, one stream `stock:SKU` per product."""

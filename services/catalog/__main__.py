@@ -1,6 +1,12 @@
-"""`python -m services.catalog [all|api|worker]`: the catalog as a process of its own."""
+"""Runs the catalog service as a process of its own: `python -m services.catalog [all|api|worker]`."""
 
-from services.catalog.wiring import CATALOG
+from services.catalog.settings import CatalogSettings
+from services.catalog.wiring import catalog
 from shared.process import main
 
-main("Till Roll: catalog", lambda _: [CATALOG], port=lambda settings: settings.catalog_port)
+main(
+    "Till Roll: catalog",
+    CatalogSettings,
+    lambda settings: [catalog(settings)],
+    address=lambda settings: (settings.shop_host, settings.catalog_port),
+)

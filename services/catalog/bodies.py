@@ -1,13 +1,14 @@
-"""What is said of products over HTTP: the JSON that is taken and answered, with examples."""
+"""Request and response bodies of the catalog API, with their examples."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path
 from pydantic import BaseModel, Field
 
-from services.catalog.decider import CURRENCY, MAX_NAME, MAX_PRICE, MAX_SKU, MAX_STOCK, SKU
-from shared.http.examples import PRICE, like, taken_like
-from shared.http.models import Price
+from services.catalog.decider import CURRENCY, MAX_NAME, MAX_PRICE, MAX_SKU, MAX_STOCK, SKU, Stock, Unlisted
+from services.common.bodies import Price, price_body
+from services.common.examples import PRICE, request_body, response_body
+from shared.decider import Versioned
 from shared.http.openapi import refusal
 
 PRODUCT = {"sku": "MUG-350", "name": "Enamel mug 350 ml", "price": PRICE, "available": 38}
@@ -15,7 +16,7 @@ UNKNOWN = refusal(404, "product-unknown", "There is no product MUG-350.")
 RESERVED = refusal(409, "stock-below-reserved", "2 pieces of MUG-350 are reserved for orders: fewer cannot be on hand.")
 
 
-# The bounds of what is taken are told here and kept by the decider, which says which of them was broken.
+# OpenAPI states these bounds; the decider enforces them, because its refusal says which one was broken.
 NewSku = Annotated[
     str,
     Path(
@@ -28,7 +29,7 @@ NewSku = Annotated[
 Name = Annotated[str, Field(json_schema_extra={"pattern": r"\S", "maxLength": MAX_NAME})]
 Amount = Annotated[int, Field(description="Minor units.", json_schema_extra={"minimum": 1, "maximum": MAX_PRICE})]
 Currency = Annotated[str, Field(description="ISO 4217.", json_schema_extra={"pattern": f"^{CURRENCY.pattern}$"})]
-Stock = Annotated[
+Pieces = Annotated[
     int,
     Field(
         description="Pieces on hand, reserved ones included.", json_schema_extra={"minimum": 0, "maximum": MAX_STOCK}
@@ -37,22 +38,22 @@ Stock = Annotated[
 
 
 class NewPrice(BaseModel):
-    model_config = taken_like(PRICE)
+    model_config = request_body(PRICE)
 
     amount: Amount
     currency: Currency
 
 
 class ProductDetails(BaseModel):
-    model_config = taken_like({"name": "Enamel mug 350 ml", "price": PRICE, "stock": 40})
+    model_config = request_body({"name": "Enamel mug 350 ml", "price": PRICE, "stock": 40})
 
     name: Name
     price: NewPrice
-    stock: Stock
+    stock: Pieces
 
 
-class ProductView(BaseModel):
-    model_config = like(PRODUCT)
+class ProductBody(BaseModel):
+    model_config = response_body(PRODUCT)
 
     sku: str
     name: str
@@ -61,7 +62,28 @@ class ProductView(BaseModel):
 
 
 class ProductPage(BaseModel):
-    model_config = like({"items": [PRODUCT], "next_cursor": "MUG-350"})
+    model_config = response_body({"items": [PRODUCT], "next_cursor": "MUG-350"})
 
-    items: list[ProductView]
+    items: list[ProductBody]
     next_cursor: str | None
+
+
+def product_body(found: Versioned[Stock]) -> dict[str, Any]:
+    """Returns a `ProductBody` of the product's state."""
+    product = found.state
+    assert not isinstance(product, Unlisted)
+    return {
+        "sku": product.sku,
+        "name": product.name,
+        "price": price_body(product.price),
+        "available": product.available,
+    }
+
+
+def product_body_of_row(row: Any) -> dict[str, Any]:
+    """Returns a `ProductBody` of a row of the read model: fields of the same name as columns are copied."""
+    composed = {
+        "price": {"amount": row["price"], "currency": row["currency"]},
+        "available": max(row["available"], 0),
+    }
+    return {name: composed[name] if name in composed else row[name] for name in ProductBody.model_fields}

@@ -1,19 +1,19 @@
-"""What may be asked of a product: the first two by an operator, the rest on behalf of an order."""
+"""Commands to a product: the first two come from an operator, the others from the order saga."""
 
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
 class PutProduct:
-    """How the product shall be. Said twice, it changes nothing the second time."""
+    """States what the product should be. Repeating the command changes nothing."""
 
     sku: str
     name: str
     price: Money
     stock: int
-    """Pieces on hand: counted on the shelf, reserved ones included, sold ones not."""
+    """Pieces on hand as counted on the shelf: reserved ones are included, sold ones are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class ReserveStock:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStock:
-    """The order will not be: what it holds or has bought goes back, and what it may still ask for is not given."""
+    """The order was cancelled: returns what it holds or bought, and refuses a reservation that arrives later."""
 
     sku: str
     order_id: str
     had: int
-    """Pieces that it is known to have had, reserved at least; 0 where it may have had none."""
+    """Pieces that the order had reserved for certain; 0 if it may have had none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitStock:
-    """The order is confirmed: what it holds is sold."""
+    """The order was confirmed: sells the pieces it holds."""
 
     sku: str
     order_id: str

@@ -1,16 +1,9 @@
-"""The rules of a product: what it is, what it costs, and that no piece is promised twice."""
+"""The rules of a product: its name, its price, and its stock, of which no piece is promised twice."""
 
 import re
 from dataclasses import dataclass
 
-from services.catalog.commands import (
-    Command,
-    CommitStock,
-    PutProduct,
-    ReleaseStock,
-    ReserveStock,
-    WithdrawProduct,
-)
+from services.catalog.commands import Command, CommitStock, PutProduct, ReleaseStock, ReserveStock, WithdrawProduct
 from services.catalog.events import (
     Event,
     PriceChanged,
@@ -25,9 +18,10 @@ from services.catalog.events import (
     StockReturned,
     StockSold,
 )
+from services.catalog.reservations import Bought, Held, Undone
 from services.catalog.shelf import BARE, Shelf
+from services.common.money import Money
 from shared.errors import Refused
-from shared.money import Money
 
 SKU = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)*")
 CURRENCY = re.compile(r"[A-Z]{3}")
@@ -39,7 +33,7 @@ MAX_STOCK = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """Not a product yet, though orders may have asked: it has a shelf to remember what they were answered."""
+    """No product yet, though orders may have asked for it: the shelf remembers how each was answered."""
 
     shelf: Shelf
 
@@ -115,7 +109,7 @@ def _reserve(command: ReserveStock, stock: Stock) -> list[Event]:
     sku, order_id, quantity = command.sku, command.order_id, command.quantity
     if quantity < 1:
         raise Refused("quantity-out-of-range", "At least one piece has to be reserved.")
-    if stock.shelf.orders.pieces(order_id) is not None:
+    if stock.shelf.orders.of(order_id) is not None:
         return []
     available = stock.available if isinstance(stock, Listed) else 0
     if quantity > available:
@@ -124,22 +118,28 @@ def _reserve(command: ReserveStock, stock: Stock) -> list[Event]:
 
 
 def _commit(command: CommitStock, shelf: Shelf) -> list[Event]:
-    held = shelf.orders.pieces(command.order_id)
-    if held is None:  # were this ignored, a reservation that comes later would be held for ever
-        raise Refused("reservation-unknown", f"Order {command.order_id} has reserved no {command.sku}.")
-    return [StockSold(command.sku, command.order_id, held)] if held > 0 else []
+    match shelf.orders.of(command.order_id):
+        case Held(pieces):
+            return [StockSold(command.sku, command.order_id, pieces)]
+        case Bought() | Undone():
+            return []
+        case None:  # if this were ignored, a reservation that arrives later would be held forever
+            raise Refused("reservation-unknown", f"Order {command.order_id} has reserved no {command.sku}.")
 
 
 def _release(command: ReleaseStock, shelf: Shelf) -> list[Event]:
     sku, order_id = command.sku, command.order_id
-    pieces = shelf.orders.pieces(order_id)
-    if pieces == 0:
-        return []
-    if pieces is None:  # what is held is not forgotten: if it had any, it bought them, long ago
-        pieces = -command.had
-    if pieces < 0:
-        return [StockReturned(sku, order_id, -pieces)]
-    return [StockReleased(sku, order_id, pieces)]
+    match shelf.orders.of(order_id):
+        case Held(pieces):
+            return [StockReleased(sku, order_id, pieces)]
+        case Bought(pieces):
+            return [StockReturned(sku, order_id, pieces)]
+        case Undone():
+            return []
+        case None if command.had:  # held pieces are never forgotten, so it bought them long ago
+            return [StockReturned(sku, order_id, command.had)]
+        case None:  # the release overtook the reservation, which is refused when it arrives
+            return [StockReleased(sku, order_id, 0)]
 
 
 def _put(command: PutProduct, stock: Stock) -> list[Event]:
@@ -179,7 +179,7 @@ def _check(command: PutProduct) -> None:
         raise Refused("sku-invalid", f"A SKU is up to {MAX_SKU} capitals and digits in groups, like MUG-350.")
     if not command.name.strip():
         raise Refused("name-empty", "A product needs a name.")
-    if not command.name.strip().isprintable():  # a NUL, say, which no text column can hold
+    if not command.name.strip().isprintable():  # for example a NUL, which no text column can hold
         raise Refused("name-unprintable", "A product's name is a single line without control characters.")
     if len(command.name) > MAX_NAME:
         raise Refused("name-too-long", f"A product's name has at most {MAX_NAME} characters.")

@@ -1,11 +1,11 @@
-"""What can happen to a product. Each class has the fields of its newest schema in `schemas/catalog`.
+"""Events of a product. Each class has the fields of its newest schema in `schemas/catalog`, in the same order.
 
-Every one names its SKU: an order reacts to the event alone and must know which of its lines is meant.
+Each event names its SKU: the order reacts to the event alone and must know which of its lines is meant.
 """
 
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class PriceChanged:
 class StockCounted:
     sku: str
     difference: int
-    """To what the books had: pieces more, or fewer where negative."""
+    """Pieces counted minus pieces expected; negative if some were missing."""
     counted: int | None
-    """Pieces on hand; None in what was once recorded without."""
+    """Pieces on hand; None in events of the oldest schema, which lacked this field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class StockReleased:
     sku: str
     order_id: str
     quantity: int
-    """0 where the release overtook its reservation: nothing goes back, and nothing will be held."""
+    """0 if the release overtook its reservation: nothing is returned, and the reservation will be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class StockSold:
 
 @dataclass(frozen=True, slots=True)
 class StockReturned:
-    """Sold, and yet the order was cancelled: by support, or because the money could not be taken."""
+    """The pieces were sold, but the order was then cancelled by support or because the capture failed."""
 
     sku: str
     order_id: str

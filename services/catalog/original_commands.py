@@ -1,4 +1,7 @@
-"""An operator puts and withdraws products; the rest is heard from orders."""
+"""Finds the command that led to a product's recorded events: the inverse of its decider, for `till whatif decisions`.
+
+Operators put and withdraw products; all other commands are reactions to events of orders.
+"""
 
 from collections.abc import Sequence
 
@@ -14,23 +17,24 @@ from services.catalog.events import (
     StockCounted,
 )
 from services.catalog.reactions import react
-from services.replay.asked.asking import Decision
-from shared.consumer import Incoming
+from services.common.recorded_decision import RecordedDecision
+from shared.messaging.incoming import Incoming
 
 
-def command(decision: Decision) -> Command | None:
-    match decision.recorded[0]:
+def original_command(decision: RecordedDecision) -> Command | None:
+    """Returns the command; None where it was a reaction, or cannot be found."""
+    match decision.events[0]:
         case ProductListed() as event:
             return PutProduct(event.sku, event.name, event.price, event.stock)
         case ProductWithdrawn() as event:
             return WithdrawProduct(event.sku)
         case ProductRelisted() | ProductRenamed() | PriceChanged() | StockCounted():
-            return _put(decision.state, decision.recorded)
+            return _put(decision.state, decision.events)
     return None
 
 
 def _put(product: Stock, changes: Sequence[Event]) -> Command | None:
-    """All that the product shall be was said; recorded is what of it was new."""
+    """Rebuilds the full product that was put: the recorded events hold only the fields that changed."""
     if not isinstance(product, Listed):
         return None
     name, price, stock = product.name, product.price, product.shelf.on_hand
@@ -45,5 +49,6 @@ def _put(product: Stock, changes: Sequence[Event]) -> Command | None:
     return PutProduct(product.sku, name, price, stock)
 
 
-def heard(message: Incoming, decision: Decision) -> list[tuple[str, Command]]:
-    return react(message.type, message.data, message.stream_id, decision.now)
+def reacted_commands(message: Incoming, decision: RecordedDecision) -> list[tuple[str, Command]]:
+    """Returns the commands, by stream, that the catalog answers another service's event with."""
+    return react(message, decision.now)

@@ -1,9 +1,9 @@
-"""The latest of a product, as other services may know it: the documents of the topic `catalog.products`."""
+"""The current product as other services see it: the documents of the compacted topic `catalog.products`."""
 
 from dataclasses import dataclass
 
 from services.catalog.decider import Listed, Stock
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +13,11 @@ class Product:
     price: Money
     withdrawn: bool
     version: int
-    """Of the stock stream: by it a reader knows which of two is the later one."""
+    """The version of the stock stream, by which a reader tells the later of two documents."""
 
 
 def announce(stock: Stock, version: int) -> Product | None:
-    """At every version, also where only pieces came or went: who waits for a version must see it come."""
+    """Returns the product's document. There is one for every version, so that a reader can wait for any version."""
     if isinstance(stock, Listed):
         return Product(stock.sku, stock.name, stock.price, stock.withdrawn, version)
     return None

@@ -1,16 +1,17 @@
-"""What stock makes of an order: placed, it reserves each line; confirmed, it sells them; cancelled, it takes back."""
+"""Turns events of the order saga into stock commands: reserve each line, sell it, or take it back."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from services.catalog.commands import Command, CommitStock, ReleaseStock, ReserveStock
+from shared.messaging.incoming import Incoming
 
 
-def react(event_type: str, data: Mapping[str, Any], _stream_id: str, _now: int) -> list[tuple[str, Command]]:
-    """The streams that the event concerns, and what to ask of each: a stream for each line."""
-    if event_type not in ("OrderPlaced", "OrderConfirmed", "OrderCancelled"):
+def react(message: Incoming, _at: int) -> list[tuple[str, Command]]:
+    """Returns the commands that an order's event leads to: one per line, to the stock stream of its SKU."""
+    if message.type not in ("OrderPlaced", "OrderConfirmed", "OrderCancelled"):
         return []
-    return [(f"stock:{line['sku']}", _command(event_type, line, data)) for line in data["lines"]]
+    return [(f"stock:{line['sku']}", _command(message.type, line, message.data)) for line in message.data["lines"]]
 
 
 def _command(event_type: str, line: Mapping[str, Any], data: Mapping[str, Any]) -> Command:
@@ -21,5 +22,5 @@ def _command(event_type: str, line: Mapping[str, Any], data: Mapping[str, Any]) 
         case "OrderConfirmed":
             return CommitStock(line["sku"], order_id)
         case _:
-            # The money is asked for once every line is reserved.
+            # A payment exists only after every line was reserved.
             return ReleaseStock(line["sku"], order_id, line["quantity"] if data["payment_id"] else 0)

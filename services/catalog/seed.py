@@ -1,11 +1,11 @@
-"""The assortment a new shop opens with, as an operator would enter it."""
+"""The products that a new shop opens with (`till seed`), as commands of an operator."""
 
 import csv
 from collections.abc import Iterator
 from importlib.resources import files
 
 from services.catalog.commands import PutProduct
-from shared.money import Money
+from services.common.money import Money
 
 CURRENCY = "EUR"
 

@@ -1,8 +1,8 @@
-"""The pieces of one product: available + reserved + sold = supplied, by construction."""
+"""The pieces of one product, of which available + reserved + sold = supplied holds by construction."""
 
 from typing import NamedTuple
 
-from services.catalog.reservations import NO_RESERVATIONS, Reservations
+from services.catalog.reservations import NO_RESERVATIONS, UNDONE, Bought, Held, Reservations
 
 
 class Shelf(NamedTuple):
@@ -23,16 +23,17 @@ class Shelf(NamedTuple):
         return Shelf(self.supplied + delta, self.reserved, self.sold, self.orders)
 
     def reserve(self, order_id: str, pieces: int) -> "Shelf":
-        return Shelf(self.supplied, self.reserved + pieces, self.sold, self.orders.note(order_id, pieces))
+        return Shelf(self.supplied, self.reserved + pieces, self.sold, self.orders.note(order_id, Held(pieces)))
 
     def release(self, order_id: str, pieces: int) -> "Shelf":
-        return Shelf(self.supplied, self.reserved - pieces, self.sold, self.orders.note(order_id, 0))
+        return Shelf(self.supplied, self.reserved - pieces, self.sold, self.orders.note(order_id, UNDONE))
 
     def sell(self, order_id: str, pieces: int) -> "Shelf":
-        return Shelf(self.supplied, self.reserved - pieces, self.sold + pieces, self.orders.note(order_id, -pieces))
+        orders = self.orders.note(order_id, Bought(pieces))
+        return Shelf(self.supplied, self.reserved - pieces, self.sold + pieces, orders)
 
     def take_back(self, order_id: str, pieces: int) -> "Shelf":
-        return Shelf(self.supplied, self.reserved, self.sold - pieces, self.orders.note(order_id, 0))
+        return Shelf(self.supplied, self.reserved, self.sold - pieces, self.orders.note(order_id, UNDONE))
 
 
 BARE = Shelf(supplied=0, reserved=0, sold=0, orders=NO_RESERVATIONS)

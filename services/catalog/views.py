@@ -1,6 +1,6 @@
-"""The catalogue as shoppers browse it: one row a product, folded from its stream."""
+"""The read model of the catalog that shoppers browse: one row per product, folded from its stream."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, Text
+from sqlalchemy import BigInteger, Text
 from sqlmodel import Field, SQLModel
 
 from services.catalog.events import (
@@ -14,25 +14,18 @@ from services.catalog.events import (
     StockReserved,
     StockReturned,
 )
-from shared.consumer import Incoming
-from shared.views import RowView
-
-VIEWS = MetaData()
+from shared.messaging.incoming import Incoming
+from shared.store.views import RowView
 
 
 class ProductRow(SQLModel):
-    sku: str = Field(sa_column=Column(Text, primary_key=True))
-    name: str = Field(sa_column=Column(Text, nullable=False))
-    price: int = Field(sa_column=Column(BigInteger, nullable=False))
-    currency: str = Field(sa_column=Column(Text, nullable=False))
-    available: int = Field(sa_column=Column(Integer, nullable=False))
-    withdrawn: bool = Field(sa_column=Column(Boolean, nullable=False))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-
-
-class ProductTable(ProductRow, table=True):
-    __tablename__ = "products"
-    metadata = VIEWS
+    sku: str = Field(sa_type=Text, primary_key=True)
+    name: str = Field(sa_type=Text)
+    price: int = Field(sa_type=BigInteger)
+    currency: str = Field(sa_type=Text)
+    available: int
+    withdrawn: bool
+    version: int
 
 
 def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
@@ -47,7 +40,7 @@ def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
             withdrawn=False,
             version=message.version,
         )
-    if product is None:  # an order asked for what was never listed
+    if product is None:  # an order was for a product that was never listed
         return None
     match event:
         case StockReserved():
@@ -67,4 +60,4 @@ def change(product: ProductRow | None, message: Incoming) -> ProductRow | None:
     return product
 
 
-PRODUCTS = RowView(ProductRow, ProductTable, lambda message: message.data.sku, change)
+PRODUCTS = RowView(ProductRow, "products", lambda message: message.data.sku, change)

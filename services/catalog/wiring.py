@@ -1,12 +1,15 @@
-"""The catalog service, put together."""
+"""Declares the catalog service: its rules, its read model, and its reactions to orders."""
+
+from pathlib import Path
 
 from services.catalog import decider, product
-from services.catalog.api import STATUSES, router
+from services.catalog.api import REFUSAL_STATUSES, router
 from services.catalog.reactions import react
+from services.catalog.settings import CatalogSettings
 from services.catalog.views import PRODUCTS
 from shared.decider import Announcement, Decider
-from shared.envelope import millis
-from shared.service import Projection, Reaction, Service
+from shared.messaging.reactions import Reaction
+from shared.service import Projection, Service
 
 PRODUCT_TOPIC = "catalog.products"
 
@@ -16,25 +19,14 @@ def _announce(stock: decider.Stock, version: int) -> list[Announcement]:
     return [Announcement(PRODUCT_TOPIC, latest.sku, latest)] if latest else []
 
 
-CATALOG = Service(
-    name="catalog",
-    decider=Decider(
-        category="stock",
-        topic="stock.events",
-        initial=decider.initial,
-        decide=decider.decide,
-        evolve=decider.evolve,
-        announce=_announce,
-    ),
-    router=router,
-    statuses=STATUSES,
-    projections=[Projection("products", ["stock.events"], PRODUCTS.apply, PRODUCTS)],
-    reactions=[
-        Reaction(
-            "reservations",
-            ["order.events"],
-            lambda message: react(message.type, message.data, message.stream_id, millis(message.time)),
-        )
-    ],
-    documents={PRODUCT_TOPIC: product.Product},
-)
+def catalog(_settings: CatalogSettings) -> Service:
+    return Service(
+        name="catalog",
+        decider=Decider.of(decider, "stock", "stock.events", announce=_announce),
+        router=router,
+        statuses=REFUSAL_STATUSES,
+        projections=[Projection("products", ["stock.events"], PRODUCTS.apply, PRODUCTS)],
+        reactions=[Reaction("reservations", ["order.events"], react)],
+        documents={PRODUCT_TOPIC: product.Product},
+        migrations=Path(__file__).with_name("migrations"),
+    )

@@ -1,25 +1,25 @@
-"""JSON shapes that more than one service speaks."""
+"""JSON shapes that more than one service sends."""
 
 from typing import Annotated, Any, Protocol
 
 from fastapi import Path
 from pydantic import BaseModel, Field
 
-from shared.http.examples import LINE, PRICE, like
-from shared.money import Money
+from services.common.examples import LINE, PRICE, response_body
+from services.common.money import Money
 
 Sku = Annotated[str, Path(max_length=60, pattern=r"^[\x21-\x7e]+$", examples=["MUG-350"])]
 
 
 class Price(BaseModel):
-    model_config = like(PRICE)
+    model_config = response_body(PRICE)
 
     amount: Annotated[int, Field(description="Minor units: cents of a euro.")]
     currency: Annotated[str, Field(description="ISO 4217.")]
 
 
-class LineView(BaseModel):
-    model_config = like(LINE)
+class LineBody(BaseModel):
+    model_config = response_body(LINE)
 
     sku: str
     name: str
@@ -28,7 +28,7 @@ class LineView(BaseModel):
 
 
 class Line(Protocol):
-    """Of a cart or an order: each has its own, and they look alike."""
+    """The fields of a line. Carts and orders each have a class of their own with these."""
 
     @property
     def sku(self) -> str: ...
@@ -40,14 +40,14 @@ class Line(Protocol):
     def unit_price(self) -> Money: ...
 
 
-def line_view(line: Line) -> dict[str, Any]:
+def line_body(line: Line) -> dict[str, Any]:
     return {
         "sku": line.sku,
         "name": line.name,
         "quantity": line.quantity,
-        "unit_price": price_view(line.unit_price),
+        "unit_price": price_body(line.unit_price),
     }
 
 
-def price_view(money: Money) -> dict[str, Any]:
+def price_body(money: Money) -> dict[str, Any]:
     return {"amount": money.amount, "currency": money.currency}

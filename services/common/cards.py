@@ -1,17 +1,17 @@
-"""Card numbers, which nobody may send: the provider gives out tokens so that they need not."""
+"""Recognises card numbers, which nobody may send: the payment provider issues tokens to use instead."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-# An id of ours is long and may have no letters: one in some ten thousand would pass for a card.
+# One in some ten thousand of our own ids has no letters and would pass for a card number.
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SHORTEST, LONGEST = 13, 19
 NUMBER = re.compile(r"\d+(?:[ -]\d+)*")
 
 
 def has_card_number(data: Any) -> bool:
-    """Whether any text or number in it could be one, however it is grouped."""
+    """Tells whether any text or number in the JSON value could be a card number, however its digits are grouped."""
     return any(_is_card_number(digits) for text in _texts(data) for digits in _numbers(UUID.sub("", text)))
 
 
@@ -28,7 +28,7 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """Each run of digits, alone and together with those that follow it, as far as a card number goes."""
+    """Yields each run of digits, alone and joined with the runs after it, up to the length of a card number."""
     for found in NUMBER.finditer(text):
         groups = re.split("[ -]", found.group())
         for start in range(len(groups)):

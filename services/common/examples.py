@@ -1,4 +1,4 @@
-"""The examples of the API's description, all of one purchase, and how a model is given its own."""
+"""Example values for the OpenAPI page, all taken from one purchase, and the pydantic configs that attach them."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ LINE = {"sku": "MUG-350", "name": "Enamel mug 350 ml", "quantity": 2, "unit_pric
 TOTAL = {"amount": 2580, "currency": "EUR"}
 
 
-def like(example: Any) -> ConfigDict:
-    """Of what is answered."""
+def response_body(example: Any) -> ConfigDict:
+    """Returns the `model_config` of a body that the shop sends, documented with this example."""
     return ConfigDict(json_schema_extra={"examples": [example]})
 
 
-def taken_like(example: Any) -> ConfigDict:
-    """Of a body that is sent, which is taken by its word: "2" is no number."""
+def request_body(example: Any) -> ConfigDict:
+    """Returns the `model_config` of a body that the shop receives: an example, and strict types ("2" is no number)."""
     return ConfigDict(json_schema_extra={"examples": [example]}, strict=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shared.errors import Refused
 
-# ISO 4217: how many decimals a currency has, where it is not two.
+# The number of decimals of a currency (ISO 4217), where it is not two.
 NO_DECIMALS = ["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI"]
 NO_DECIMALS += ["VND", "VUV", "XAF", "XOF", "XPF"]
 DECIMALS = dict.fromkeys(NO_DECIMALS, 0) | dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3)

@@ -1,4 +1,4 @@
-"""What is known of a decision that was made."""
+"""A decision as it was recorded: its events, and the state it was made on. `original_commands` modules read it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,21 +8,22 @@ from shared.envelope import millis
 
 
 @dataclass
-class Decision:
+class RecordedDecision:
+    """Events that one command led to, with the state before them."""
+
     stream_id: str
     version: int
-    """Of the first event it led to."""
+    """The version of its first event."""
     time: datetime
     actor: str
     causation_id: str
     state: Any
-    """That it was made on."""
-    recorded: list[Any]
-    """The events."""
-    is_old: bool = False
-    """An event of it was written by an older schema: what that one did not say cannot be compared."""
+    """The state the decision was made on."""
+    events: list[Any]
+    has_old_schema: bool = False
+    """An event was written with an older schema, so fields that were added since cannot be compared."""
 
     @property
     def now(self) -> int:
-        """As the command said; where no event kept it, as the clock said when they were recorded."""
-        return next((event.at for event in self.recorded if hasattr(event, "at")), millis(self.time))
+        """The command's own time in unix milliseconds; where no event kept it, the time of recording."""
+        return next((event.at for event in self.events if hasattr(event, "at")), millis(self.time))

@@ -1,11 +1,15 @@
-"""Personal data, sealed under a key of the customer before it enters an event. Without the key it is noise.
+"""Encrypts personal data with a key per customer before it enters an event, so that a person can be erased.
 
-The keys are in a PostgreSQL schema of their own, `vault`, which services share: the one seals, others show.
+This is envelope encryption: a master key wraps each customer's key, and that key seals the data. Deleting the
+customer's key is crypto-shredding: every copy of the data, in PostgreSQL, Kafka, dead letters and the lake, turns into
+noise at once, while the events themselves stay as they are. The keys are in a PostgreSQL schema of their own, `vault`,
+which the services share: the cart seals, the order unseals.
 """
 
 import base64
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -13,12 +17,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Column, LargeBinary, MetaData, Text
 from sqlmodel import Field, SQLModel
 
-from shared.database import Pool
 from shared.errors import OperatorError
 from shared.settings import Settings
+from shared.store.database import Pool, SharedSchema
 
 NONCE, KEY = 12, 32
 KEYS = MetaData()
+VAULT = SharedSchema("vault", Path(__file__).with_name("migrations"))
 
 
 class CustomerKey(SQLModel, table=True):
@@ -30,7 +35,7 @@ class CustomerKey(SQLModel, table=True):
 
 
 class Vault:
-    """Each key is wrapped by the master key, and read anew for each use: none outlives its erasure in some memory."""
+    """Seals and unseals personal data. Keys are read from the table for each use: no cache outlives an erasure."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self._pool = pool
@@ -50,14 +55,14 @@ class Vault:
         return base64.urlsafe_b64encode(_encrypt(AESGCM(key), orjson.dumps(personal), customer_id)).decode()
 
     async def unseal(self, customer_id: str, sealed: str) -> dict[str, str] | None:
-        """None once the person has been erased."""
+        """Returns the personal data, or None once the person has been erased."""
         key = await self._key(customer_id)
         if key is None:
             return None
         try:
             personal = _decrypt(AESGCM(key), base64.urlsafe_b64decode(sealed), customer_id)
         except InvalidTag:
-            return None  # sealed under a key that was erased since
+            return None  # sealed with a key that has been erased since
         return dict(orjson.loads(personal))
 
     async def _key(self, customer_id: str) -> bytes | None:
@@ -71,11 +76,11 @@ class Vault:
         except InvalidTag as error:
             raise OperatorError(
                 "TILL_MASTER_KEY is not the key that this customer's key was wrapped with.",
-                "Set it as it was then. A home's own is in its till.env.",
+                "Set it to the value it had then. `till up` keeps the one it generated in till.env of its home.",
             ) from error
 
     async def _key_for(self, customer_id: str) -> bytes:
-        """Theirs, or a new one. Of two who make one at once, one wins, and both use it."""
+        """Returns the customer's key, creating it if needed. Concurrent callers get the same one."""
         while (key := await self._key(customer_id)) is None:
             await self._pool.execute(
                 "INSERT INTO vault.customer_keys (customer_id, wrapped_key) VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -86,13 +91,13 @@ class Vault:
 
 
 async def erase(pool: Pool, customer_id: str) -> bool:
-    """Delete the customer's key, and with it the person; whether there was one. Needs no master key.
+    """Deletes the customer's key (crypto-shredding) and tells whether there was one. Needs no master key.
 
-    The pool is that of the service that they gave their data to.
+    `pool` belongs to the service that took the personal data: its stored answers are cleaned as well.
     """
     async with pool.acquire() as connection, connection.transaction():
         deleted = await connection.execute("DELETE FROM vault.customer_keys WHERE customer_id = $1", customer_id)
-        # By the digest of a request that had name and address in it, a guess of them could be confirmed.
+        # A stored digest of a request with name and address in it would let someone confirm a guess.
         await connection.execute("UPDATE answers SET request = '' WHERE actor = $1", customer_id)
     return deleted == "DELETE 1"
 

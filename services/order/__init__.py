@@ -1,1 +1,1 @@
-"""Orders: one stream each, which is also the memory of the process from checkout to confirmed, or undone."""
+"""The order service: one stream per order, which is also the saga from checkout to confirmation or cancellation."""

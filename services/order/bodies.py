@@ -1,15 +1,16 @@
-"""What is said of orders over HTTP: the JSON that is answered, with examples."""
+"""Response bodies of the order API, with their examples, and how they are made of a state or a row."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
 from fastapi import Path
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
-from shared.http.examples import CART_ID, CUSTOMER_ID, LINE, ORDER_ID, PAYMENT_ID, TOTAL, like
-from shared.http.models import LineView, Price
+from services.common.bodies import LineBody, Price, line_body, price_body
+from services.common.examples import CART_ID, CUSTOMER_ID, LINE, ORDER_ID, PAYMENT_ID, TOTAL, response_body
+from services.order.decider import Cancelled, Confirmed, InReview, Order, Placed, Reserved, Unplaced
+from shared.decider import Versioned
 from shared.http.openapi import refusal
 
 OrderId = Annotated[UUID, Path(examples=[ORDER_ID])]
@@ -26,25 +27,32 @@ ORDER = {
     "payment_id": PAYMENT_ID,
     "version": 4,
 }
+STATE_NAMES = {
+    Placed: "placed",
+    Reserved: "reserved",
+    InReview: "in_review",
+    Confirmed: "confirmed",
+    Cancelled: "cancelled",
+}
 SHIPPING = {"method": "standard", "name": "Ann Example", "address": "1 Mill Lane, Oldtown", "erased": False}
 
 
-class OrderView(BaseModel):
-    model_config = like(ORDER)
+class OrderBody(BaseModel):
+    model_config = response_body(ORDER)
 
     order_id: str
     cart_id: str
     customer_id: str
     status: Literal["placed", "reserved", "in_review", "confirmed", "cancelled"]
     reason: str | None
-    lines: list[LineView]
+    lines: list[LineBody]
     total: Price
     payment_id: str | None
     version: int
 
 
 class Shipping(BaseModel):
-    model_config = like(SHIPPING)
+    model_config = response_body(SHIPPING)
 
     method: Literal["standard", "express"]
     name: str | None
@@ -52,40 +60,41 @@ class Shipping(BaseModel):
     erased: Annotated[bool, Field(description="The customer asked to be forgotten: name and address are gone.")]
 
 
-class OrderDetails(OrderView):
-    model_config = like(ORDER | {"shipping": SHIPPING})
+class OrderDetails(OrderBody):
+    model_config = response_body(ORDER | {"shipping": SHIPPING})
 
     shipping: Shipping
 
 
-class EventStream(StreamingResponse):
-    media_type = "text/event-stream"
-
-
-CHANGE = {
-    "type": "object",
-    "required": ["id", "event", "data"],
-    "properties": {
-        "id": {"type": "string", "description": "The version that led to it, for Last-Event-ID."},
-        "event": {"const": "status"},
-        "data": {"type": "string", "contentMediaType": "application/json", "description": "The order, as in lists."},
-    },
-}
-EXAMPLE = {"id": "4", "event": "status", "data": orjson.dumps(ORDER).decode()}
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"itemSchema": CHANGE | {"examples": [EXAMPLE]}}}}
-}
-RESUME = {
-    "name": "Last-Event-ID",
-    "in": "header",
-    "required": False,
-    "description": "Go on after this event, as a browser does that was cut off.",
-    "schema": {"type": "string", "pattern": "^[0-9]{1,9}$", "examples": ["1"]},
-}
-
-
 class OrderPage(BaseModel):
-    model_config = like({"items": [ORDER], "next_cursor": f"1794816000000.{ORDER_ID}"})
+    model_config = response_body({"items": [ORDER], "next_cursor": f"1794816000000.{ORDER_ID}"})
 
-    items: list[OrderView]
+    items: list[OrderBody]
     next_cursor: str | None
+
+
+def order_body(found: Versioned[Order]) -> dict[str, Any]:
+    """Returns an `OrderBody` of the order's state."""
+    order = found.state
+    assert not isinstance(order, Unplaced)
+    placed = order.order
+    return {
+        "order_id": placed.order_id,
+        "cart_id": placed.cart_id,
+        "customer_id": placed.customer_id,
+        "status": STATE_NAMES[type(order)],
+        "reason": order.reason if isinstance(order, Cancelled) else None,
+        "lines": [line_body(line) for line in placed.lines],
+        "total": price_body(placed.total),
+        "payment_id": None if isinstance(order, Placed) else order.payment_id or None,
+        "version": found.version,
+    }
+
+
+def order_body_of_row(row: Any) -> dict[str, Any]:
+    """Returns an `OrderBody` of a row of the read model: fields of the same name as columns are copied."""
+    composed = {
+        "lines": orjson.loads(row["lines"]),
+        "total": {"amount": row["total"], "currency": row["currency"]},
+    }
+    return {name: composed[name] if name in composed else row[name] for name in OrderBody.model_fields}

@@ -1,10 +1,13 @@
-"""What an order is asked, or hears from stock and payment. Each may come twice, and in any order."""
+"""Commands to an order: from stock and payment, from customers and support, and from the deadline.
+
+Any of them may come twice, or too late.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from services.common.money import Money
 from services.order.events import Line
-from shared.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class PlaceOrder:
     payment_token: str
     shipping_method: str
     recipient: str
-    """Name and address, sealed with the customer's key."""
+    """Name and address, encrypted with the customer's key."""
     now: int
     """Unix milliseconds, here and in the other commands."""
 
@@ -44,10 +47,10 @@ class RecordPaymentAuthorized:
 
 @dataclass(frozen=True, slots=True)
 class RecordPaymentDeclined:
-    """Not authorised; or authorised, and then not captured."""
+    """The payment was not authorised, or was authorised and then not captured."""
 
     declined_by: str
-    """`provider`, or `risk` or `review` of our own."""
+    """`provider`, or our own `risk` check or `review`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,17 @@ class RecordPaymentRefunded:
 class CancelOrder:
     by: Literal["customer", "support"]
     customer_id: str = ""
-    """Of the customer who asks. Support asks for anyone."""
+    """The customer who asks; empty for support, who may cancel any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpireOrder:
-    """Asked by the deadline."""
+    """Cancels an order that has taken too long. The deadline sends it."""
 
     patience_ms: int
-    """How long an order may take."""
+    """Time that an order may take to be confirmed."""
     review_ms: int
-    """How long a review of its payment may take."""
+    """Time that the review of a held payment may take."""
     now: int
 
 

@@ -1,12 +1,14 @@
-"""The rules of an order, and the process it is: stock for every line, then the money, then confirmed, or undone.
+"""The rules of an order, which is also the saga (process manager) of a purchase.
 
-A cancelled order stays cancelled. Whatever is heard later is undone by who did it: stock and payment hear of the
-cancelling themselves.
+Happy path: placed, every line reserved, payment requested, confirmed. Compensation: a rejected line, a declined
+payment, a cancel or the deadline leads to OrderCancelled, and catalog and payment undo their own part when they read
+that event. A cancelled order stays cancelled; a success that arrives later is undone the same way.
 """
 
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
+from services.common.fields import carry
 from services.order.commands import (
     CancelOrder,
     Command,
@@ -33,14 +35,14 @@ from shared.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """Not an order yet."""
+    """The order has not been placed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     order: OrderPlaced
     reserved: frozenset[str]
-    """The SKUs of the lines that stock has put aside."""
+    """SKUs of the lines that the catalog has reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ initial: Order = Unplaced()
 def decide(command: Command, order: Order) -> list[Event]:
     match command, order:
         case PlaceOrder(), Unplaced():
-            return [_placed(command)]
+            return [carry(OrderPlaced, command, at=command.now)]
         case PlaceOrder(), _:
             return []
         case _, Unplaced():
@@ -98,12 +100,12 @@ def decide(command: Command, order: Order) -> list[Event]:
         case RecordPaymentDeclined(), _:
             return [_cancelled(order, "payment_declined" if command.declined_by == "provider" else "fraud")]
         case RecordPaymentRefunded(), _:
-            return [_cancelled(order, "customer")]  # support gave the money back: there is nothing to send
+            return [_cancelled(order, "customer")]  # support refunded the payment, so nothing is sent
         case ExpireOrder(), Placed() | Reserved() | InReview():
             expires_at = _expires_at(order, command.patience_ms, command.review_ms)
             return [_cancelled(order, "timeout")] if command.now >= expires_at else []
         case _:
-            return []  # heard twice, or overtaken
+            return []  # repeated, or overtaken by a later step
 
 
 def evolve(order: Order, event: Event) -> Order:
@@ -125,36 +127,22 @@ def evolve(order: Order, event: Event) -> Order:
 
 
 def payment_of(order_id: str) -> str:
-    """Derived, so that an order can only ever be paid by one payment."""
+    """Derives the payment's id from the order's, so that an order has exactly one payment."""
     return str(uuid5(NAMESPACE_URL, f"till-roll:payment-of-order:{order_id}"))
 
 
 def first_due(event: Event, patience_ms: int) -> int | None:
-    """The moment (unix ms) at which to look whether the order is done. Only placing it sets one."""
+    """Returns the first deadline (unix ms) that the event sets, if any: only placing the order sets one."""
     return event.at + patience_ms if isinstance(event, OrderPlaced) else None
 
 
 def next_due(order: Order, patience_ms: int, review_ms: int) -> int | None:
-    """The moment from which `ExpireOrder` will be granted, if nothing else happens."""
+    """Returns when (unix ms) `ExpireOrder` will take effect if nothing else happens, or None for a final order."""
     return _expires_at(order, patience_ms, review_ms) if isinstance(order, Pending) else None
 
 
 def _expires_at(order: Pending, patience_ms: int, review_ms: int) -> int:
     return order.held_at + review_ms if isinstance(order, InReview) else order.order.at + patience_ms
-
-
-def _placed(command: PlaceOrder) -> OrderPlaced:
-    return OrderPlaced(
-        order_id=command.order_id,
-        cart_id=command.cart_id,
-        customer_id=command.customer_id,
-        lines=command.lines,
-        total=command.total,
-        payment_token=command.payment_token,
-        shipping_method=command.shipping_method,
-        recipient=command.recipient,
-        at=command.now,
-    )
 
 
 def _reserve(sku: str, order: Placed) -> list[Event]:
@@ -175,7 +163,7 @@ def _reserve(sku: str, order: Placed) -> list[Event]:
 def _cancel(command: CancelOrder, order: Pending | Confirmed | Cancelled) -> list[Event]:
     by_customer = command.by == "customer"
     if by_customer and command.customer_id != order.order.customer_id:
-        raise Refused("order-unknown", "There is no such order.")  # nor may a stranger learn that there is
+        raise Refused("order-unknown", "There is no such order.")  # a stranger must not learn that it exists
     if isinstance(order, Cancelled):
         return []
     if by_customer and isinstance(order, Confirmed):

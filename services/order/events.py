@@ -1,11 +1,11 @@
-"""What can happen to an order. Each class has the fields of its newest schema in `schemas/order`, in order.
+"""Events of an order. Each class has the fields of its newest schema in `schemas/order`, in the same order.
 
-Stock and payment react to the event alone: it carries all they need.
+Catalog and payment react to the event alone, so it carries all that they need.
 """
 
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class OrderConfirmed:
 class OrderCancelled:
     order_id: str
     payment_id: str
-    """Empty where no payment had been asked for: none will be."""
+    """Empty if no payment was requested; none will be requested any more."""
     customer_id: str
     reason: str
     lines: tuple[Line, ...]
-    """All of them. Whether a line is reserved may not be known yet: its release goes out all the same."""
+    """All lines of the order. A line may not be known to be reserved yet; it is released all the same."""
 
 
 Event = OrderPlaced | LineReserved | PaymentRequested | OrderHeld | OrderConfirmed | OrderCancelled

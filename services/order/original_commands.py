@@ -1,26 +1,32 @@
-"""Customers and support cancel, the deadline expires; the rest is heard from cart, stock and payment."""
+"""Finds the command that led to an order's recorded events: the inverse of its decider, for `till whatif decisions`.
 
+Customers and support cancel, and the deadline expires; all other commands are reactions to events of cart, stock and
+payment.
+"""
+
+from services.common.recorded_decision import RecordedDecision
 from services.order.commands import CancelOrder, Command, ExpireOrder
 from services.order.decider import InReview, Placed, Reserved
 from services.order.events import OrderCancelled
-from services.order.process import react
-from services.replay.asked.asking import Decision
-from shared.consumer import Incoming
+from services.order.reactions import react
+from shared.messaging.incoming import Incoming
 
-HEARS = "service:order"
+REACTION = "service:order"
 
 
-def command(decision: Decision) -> Command | None:
-    event, state = decision.recorded[0], decision.state
-    if not isinstance(event, OrderCancelled) or decision.actor == HEARS:
+def original_command(decision: RecordedDecision) -> Command | None:
+    """Returns the command; None where it was a reaction, or cannot be found."""
+    event, state = decision.events[0], decision.state
+    if not isinstance(event, OrderCancelled) or decision.actor == REACTION:
         return None
     if decision.actor == "system:deadline":
-        # How long it may take is a setting, and was not recorded: as long as this one took.
+        # The timeouts are settings and were not recorded: assume the time that this order took.
         placed = state.order.at if isinstance(state, Placed | Reserved | InReview) else decision.now
         held = state.held_at if isinstance(state, InReview) else decision.now
         return ExpireOrder(decision.now - placed, decision.now - held, decision.now)
     return CancelOrder("customer" if decision.actor == event.customer_id else "support", decision.actor)
 
 
-def heard(message: Incoming, decision: Decision) -> list[tuple[str, Command]]:
-    return react(message.type, message.data, message.stream_id, decision.now)
+def reacted_commands(message: Incoming, decision: RecordedDecision) -> list[tuple[str, Command]]:
+    """Returns the commands, by stream, that orders answer another service's event with."""
+    return react(message, decision.now)

@@ -1,8 +1,15 @@
-"""What an order makes of the events of others: cart, stock and payment, each known by its schema alone."""
+"""The order as saga (process manager): turns events of cart, catalog and payment into commands to the order. Pure.
+
+No central coordinator exists. Each service reacts to events (choreography), and the order's own stream remembers how
+far the purchase has come. Reactions may be repeated or late; the decider takes care of both. The other services are
+known by the schemas of their events alone.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
+from services.common.fields import carry
+from services.common.money import Money
 from services.order.commands import (
     Command,
     PlaceOrder,
@@ -14,27 +21,29 @@ from services.order.commands import (
     RecordStockReserved,
 )
 from services.order.events import Line
-from shared.money import Money
+from shared.messaging.incoming import Incoming
 
 
-def react(event_type: str, data: Mapping[str, Any], stream_id: str, now: int) -> list[tuple[str, Command]]:
-    """The streams that the event concerns, and what to ask of each."""
-    command = _command(event_type, data, stream_id, now)
-    return [(f"order:{data['order_id']}", command)] if command else []
+def react(message: Incoming, at: int) -> list[tuple[str, Command]]:
+    """Returns the commands that an event leads to, each with the stream it is for."""
+    command = _command(message, message.data, at)
+    return [(f"order:{message.data['order_id']}", command)] if command else []
 
 
-def _command(event_type: str, data: Mapping[str, Any], stream_id: str, now: int) -> Command | None:
-    match event_type:
+def _command(message: Incoming, data: Mapping[str, Any], at: int) -> Command | None:
+    match message.type:
+        # Happy path: place the order, collect the reservations, wait for the payment.
         case "CartCheckedOut":
-            return _place(data, stream_id.removeprefix("cart:"), now)
+            return _place(data, message.stream_id.removeprefix("cart:"), at)
         case "StockReserved":
             return RecordStockReserved(data["sku"])
-        case "StockRejected":
-            return RecordStockRejected(data["sku"])
         case "PaymentHeldForReview":
-            return RecordPaymentHeld(now)
+            return RecordPaymentHeld(at)
         case "PaymentAuthorized":
             return RecordPaymentAuthorized()
+        # Compensation: the order is cancelled, and OrderCancelled makes catalog and payment undo their part.
+        case "StockRejected":
+            return RecordStockRejected(data["sku"])
         case "PaymentDeclined":
             return RecordPaymentDeclined(data["declined_by"])
         case "CaptureDeclined":
@@ -45,18 +54,9 @@ def _command(event_type: str, data: Mapping[str, Any], stream_id: str, now: int)
             return None
 
 
-def _place(checked_out: Mapping[str, Any], cart_id: str, now: int) -> PlaceOrder:
-    return PlaceOrder(
-        order_id=checked_out["order_id"],
-        cart_id=cart_id,
-        customer_id=checked_out["customer_id"],
-        lines=tuple(_line(line) for line in checked_out["lines"]),
-        total=Money(**checked_out["total"]),
-        payment_token=checked_out["payment_token"],
-        shipping_method=checked_out["shipping_method"],
-        recipient=checked_out["recipient"],
-        now=now,
-    )
+def _place(checked_out: Mapping[str, Any], cart_id: str, at: int) -> PlaceOrder:
+    lines = tuple(_line(line) for line in checked_out["lines"])
+    return carry(PlaceOrder, checked_out, cart_id=cart_id, lines=lines, total=Money(**checked_out["total"]), now=at)
 
 
 def _line(line: Mapping[str, Any]) -> Line:

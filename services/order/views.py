@@ -1,40 +1,26 @@
-"""The orders as customers list them: one row an order, folded from its stream."""
+"""The read model of orders that customers list: one row per order, folded from its stream."""
 
 import orjson
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Text
+from sqlalchemy import BigInteger, Index, Text
 from sqlmodel import Field, SQLModel
 
-from services.order.events import (
-    OrderCancelled,
-    OrderConfirmed,
-    OrderHeld,
-    OrderPlaced,
-    PaymentRequested,
-)
-from shared.consumer import Incoming
-from shared.views import RowView
-
-VIEWS = MetaData()
+from services.order.events import OrderCancelled, OrderConfirmed, OrderHeld, OrderPlaced, PaymentRequested
+from shared.messaging.incoming import Incoming
+from shared.store.views import RowView
 
 
 class OrderRow(SQLModel):
-    order_id: str = Field(sa_column=Column(Text, primary_key=True))
-    cart_id: str = Field(sa_column=Column(Text, nullable=False))
-    customer_id: str = Field(sa_column=Column(Text, nullable=False))
-    status: str = Field(sa_column=Column(Text, nullable=False))
-    reason: str | None = Field(sa_column=Column(Text, nullable=True))
-    lines: str = Field(sa_column=Column(Text, nullable=False))
-    total: int = Field(sa_column=Column(BigInteger, nullable=False))
-    currency: str = Field(sa_column=Column(Text, nullable=False))
-    payment_id: str | None = Field(sa_column=Column(Text, nullable=True))
-    placed_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-
-
-class OrderTable(OrderRow, table=True):
-    __tablename__ = "orders"
-    __table_args__ = (Index("orders_customer", "customer_id", "placed_at", "order_id"), Index("orders_cart", "cart_id"))
-    metadata = VIEWS
+    order_id: str = Field(sa_type=Text, primary_key=True)
+    cart_id: str = Field(sa_type=Text)
+    customer_id: str = Field(sa_type=Text)
+    status: str = Field(sa_type=Text)
+    reason: str | None = Field(sa_type=Text)
+    lines: str = Field(sa_type=Text)
+    total: int = Field(sa_type=BigInteger)
+    currency: str = Field(sa_type=Text)
+    payment_id: str | None = Field(sa_type=Text)
+    placed_at: int = Field(sa_type=BigInteger)
+    version: int
 
 
 def change(order: OrderRow | None, message: Incoming) -> OrderRow | None:
@@ -67,4 +53,10 @@ def change(order: OrderRow | None, message: Incoming) -> OrderRow | None:
     return order
 
 
-ORDERS = RowView(OrderRow, OrderTable, lambda message: message.stream_id.removeprefix("order:"), change)
+ORDERS = RowView(
+    OrderRow,
+    "orders",
+    lambda message: message.stream_id.removeprefix("order:"),
+    change,
+    indexes=[Index("orders_customer", "customer_id", "placed_at", "order_id"), Index("orders_cart", "cart_id")],
+)

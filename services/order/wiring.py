@@ -1,18 +1,21 @@
-"""The order service, put together."""
+"""Declares the order service: its rules, deadlines, read model, and the reactions that make it a saga."""
 
+from pathlib import Path
+
+from services.common.vault import VAULT
 from services.order import decider
-from services.order.api import STATUSES, router
+from services.order.api import REFUSAL_STATUSES, router
 from services.order.commands import Command, ExpireOrder
 from services.order.events import Event
-from services.order.process import react
+from services.order.reactions import react
+from services.order.settings import OrderSettings
 from services.order.views import ORDERS
 from shared.decider import Deadlines, Decider
-from shared.envelope import millis, now
-from shared.service import Projection, Reaction, Service
-from shared.settings import Settings
+from shared.messaging.reactions import Reaction
+from shared.service import Projection, Service
 
 
-def order(settings: Settings) -> Service:
+def order(settings: OrderSettings) -> Service:
     patience_ms = int(settings.order_timeout_seconds * 1000)
     review_ms = int(settings.review_timeout_seconds * 1000)
     deadlines: Deadlines[decider.Order, Command, Event] = Deadlines(
@@ -22,22 +25,11 @@ def order(settings: Settings) -> Service:
     )
     return Service(
         name="order",
-        decider=Decider(
-            category="order",
-            topic="order.events",
-            initial=decider.initial,
-            decide=decider.decide,
-            evolve=decider.evolve,
-            deadlines=deadlines,
-        ),
+        decider=Decider.of(decider, "order", "order.events", deadlines),
         router=router,
-        statuses=STATUSES,
+        statuses=REFUSAL_STATUSES,
         projections=[Projection("orders", ["order.events"], ORDERS.apply, ORDERS)],
-        reactions=[
-            Reaction(
-                "process",
-                ["cart.events", "stock.events", "payment.events"],
-                lambda message: react(message.type, message.data, message.stream_id, millis(now())),
-            )
-        ],
+        reactions=[Reaction("process", ["cart.events", "stock.events", "payment.events"], react)],
+        migrations=Path(__file__).with_name("migrations"),
+        shared_schemas=[VAULT],
     )

@@ -1,1 +1,1 @@
-"""Payments: one stream each, holding what we want of the provider and what it has answered."""
+"""The payment service: one stream per payment, with what is requested of the provider and what it answered."""

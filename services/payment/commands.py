@@ -1,13 +1,13 @@
-"""What may be asked of a payment: by its order, by support, and by whoever has spoken with the provider."""
+"""Commands to a payment: from its order, from support, and from the call to the provider."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from services.common.money import Money
 from services.payment.risk import Verdict
-from shared.money import Money
 
 Kind = Literal["authorize", "capture", "void", "refund"]
-"""What a provider can be asked to do."""
+"""An operation of the payment provider."""
 Outcome = Literal["approved", "declined"]
 
 
@@ -23,12 +23,12 @@ class RequestPayment:
 
 @dataclass(frozen=True, slots=True)
 class CapturePayment:
-    """The order is confirmed."""
+    """The order was confirmed: takes the authorised money."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelPayment:
-    """The order will not be: what was taken goes back, and nothing more is taken."""
+    """The order was cancelled: gives back what was taken, and takes nothing more."""
 
     payment_id: str
     order_id: str
@@ -36,19 +36,19 @@ class CancelPayment:
 
 @dataclass(frozen=True, slots=True)
 class RefundPayment:
-    """Asked by support."""
+    """Support gives the money back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPayment:
-    """Asked by support."""
+    """Support decides on a payment that is held for review."""
 
     decision: Literal["approve", "reject"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordProviderAnswer:
-    """Only what the provider has said. That it said nothing in time is no answer: it is asked again."""
+    """Records the provider's answer. A timeout is no answer: the provider is then asked again."""
 
     kind: Kind
     outcome: Outcome

@@ -1,11 +1,12 @@
-"""The rules of a payment. At most one thing is wanted of the provider at a time, until it has answered.
+"""The rules of a payment. At most one operation of the provider is outstanding at a time, until it has answered.
 
-A cancel that comes while an answer is out is remembered: what the provider then says yes to is given back.
+A cancel that arrives while an answer is outstanding is remembered: what the provider then approves is given back.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from services.common.money import Money
 from services.payment.commands import (
     CancelPayment,
     CapturePayment,
@@ -34,11 +35,10 @@ from services.payment.events import (
 )
 from services.payment.risk import Allow, Hold, Refuse
 from shared.errors import Refused
-from shared.money import Money
 
 
 class Charge(NamedTuple):
-    """What is to be paid for what, by whom, and with which token of the provider's: as the events begin."""
+    """The first five fields of most events: ids, customer, amount and the provider's token."""
 
     payment_id: str
     order_id: str
@@ -50,7 +50,7 @@ class Charge(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Unrequested:
     cancelled: bool = False
-    """The cancel came first: a request that comes later is not heard."""
+    """True if the cancel overtook the request, which is then ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """While it was held: the provider was never asked."""
+    """The payment was cancelled while it was held for review, so the provider was never asked."""
 
     charge: Charge
 
@@ -136,14 +136,14 @@ KINDS: dict[type, Kind] = {Authorizing: "authorize", Capturing: "capture", Voidi
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the provider is to be asked, as often as it takes to get an answer."""
+    """One operation to ask of the provider, repeated until it answers."""
 
     kind: Kind
     charge: Charge
 
     @property
     def key(self) -> str:
-        """Asked again with the same key, the provider does it once."""
+        """The idempotency key: repeated with the same key, the provider performs the operation once."""
         return f"{self.charge.payment_id}:{self.kind}"
 
 
@@ -164,7 +164,7 @@ def decide(command: Command, payment: Payment) -> list[Event]:
         case RecordProviderAnswer(), Authorizing() | Capturing() | Voiding() | Refunding():
             return _record(command, payment) if command.kind == KINDS[type(payment)] else []
         case RecordProviderAnswer(), _:
-            return []  # heard before
+            return []  # recorded before
         case CapturePayment(), _:
             return _capture(payment)
         case ReviewPayment(), _:
@@ -239,10 +239,10 @@ def _capture(payment: Requested) -> list[Event]:
     match payment:
         case Authorized(charge):
             return [CaptureRequested(*charge[:2])]
-        case Held() | Authorizing() | Declined():  # were this ignored, an order would go out unpaid
+        case Held() | Authorizing() | Declined():  # if this were ignored, an order would be sent unpaid
             raise Refused("payment-not-authorized", "Nothing is authorised that could be captured.")
         case _:
-            return []  # under way, done, or cancelled since
+            return []  # requested already, done, or cancelled since
 
 
 def _cancel(command: CancelPayment, payment: Payment) -> list[Event]:
@@ -285,4 +285,4 @@ def _record(answer: RecordProviderAnswer, payment: Outstanding) -> list[Event]:
         case Refunding(), "approved":
             return [PaymentRefunded(*done)]
         case _:
-            return []  # what we owe the customer stays owed, and is asked for again
+            return []  # a refused void or refund is still owed to the customer, and is asked for again

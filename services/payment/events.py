@@ -1,11 +1,11 @@
-"""What can happen to a payment. Each class has the fields of its newest schema in `schemas/payment`, in order.
+"""Events of a payment. Each class has the fields of its newest schema in `schemas/payment`, in the same order.
 
-`...Requested` is what we want of the provider, written down before it is asked; what it did is named by the deed.
+`...Requested` records what the provider is going to be asked, before it is asked. The other names say what was done.
 """
 
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class PaymentDeclined:
     amount: Money
     payment_token: str
     declined_by: str
-    """`provider`, or `risk` or `review` of our own."""
+    """`provider`, or our own `risk` check or `review`."""
     reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentCancelled:
-    """Nothing has been taken so far, and what the provider may still say yes to will be given back."""
+    """The order was cancelled before money was taken. What the provider still approves will be given back."""
 
     payment_id: str
     order_id: str

@@ -1,16 +1,18 @@
-"""Keeps the risk check's memory fed from `payment.events` and `fraud.alerts`: read from the start, then followed."""
+"""Feeds the risk check from `payment.events` and `fraud.alerts`: reads both from the start, then follows them."""
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord
+from aiokafka import ConsumerRecord
 from aiokafka.errors import KafkaError
 
 from services.payment.risk import Rules, Verdict
-from services.payment.velocity import Attempt, Velocity, heed, judge, observe
-from shared.codec import Undecodable
-from shared.kafka import client_options
-from shared.registry import RegistryUnavailable, SchemaMemory
+from services.payment.velocity import Attempt, Velocity, assess_attempt, record_alert, record_event
+from shared.errors import OperatorError
+from shared.messaging.topic_reader import open_reader
+from shared.schemas.codec import Undecodable
+from shared.schemas.decoder import Decoder
 from shared.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -21,7 +23,7 @@ RETRY_SECONDS = 1.0
 
 
 class VelocityFeed:
-    """Without a group: every process that judges has to have seen everything."""
+    """Keeps the payment history of one process. It joins no consumer group: each process must read every message."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -29,43 +31,37 @@ class VelocityFeed:
         self._caught_up = asyncio.Event()
 
     async def caught_up(self) -> None:
-        """Nothing is judged before the memory has seen what there was at the start."""
+        """Waits until the history includes all that was in the topics at the start. Nothing is assessed before."""
         await self._caught_up.wait()
 
-    def judge(self, attempt: Attempt) -> Verdict:
-        return judge(self._velocity, attempt, self._rules)
+    def assess(self, attempt: Attempt) -> Verdict:
+        return assess_attempt(self._velocity, attempt, self._rules)
 
-    async def follow(self, memory: SchemaMemory, settings: Settings) -> None:
+    async def follow(self, decoder: Decoder, settings: Settings) -> None:
         while True:
             try:
-                await self._follow(memory, settings)
-            except (KafkaError, RegistryUnavailable, OSError) as error:
-                log.warning("the risk memory is not fed; it tries again", extra={"error": repr(error)})
+                await self._follow(decoder, settings)
+            except (KafkaError, OperatorError, OSError) as error:
+                log.warning("the risk check cannot read its topics; it tries again", extra={"error": repr(error)})
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _follow(self, memory: SchemaMemory, settings: Settings) -> None:
-        # Read again from the start after an interruption: seeing an event twice makes no difference.
-        kafka = AIOKafkaConsumer(*FOLLOWED, **client_options(settings), auto_offset_reset="earliest")
-        try:
-            await kafka.start()
-            ends = await kafka.end_offsets(kafka.assignment())
-            while True:
-                for records in (await kafka.getmany(timeout_ms=200, max_records=5_000)).values():
-                    for record in records:
-                        await self._take_note(memory, record)
-                if not self._caught_up.is_set():
-                    behind = [p for p, end in ends.items() if await kafka.position(p) < end]
-                    if not behind:
-                        self._caught_up.set()
-        finally:
-            await kafka.stop()
+    async def _follow(self, decoder: Decoder, settings: Settings) -> None:
+        # After an interruption it reads from the start again, because recording an event twice makes no difference.
+        async with open_reader(settings, *FOLLOWED) as reader:
+            ends = await reader.ends()
+            async for _, records in reader.read(await reader.beginnings(), ends):
+                await self._record(decoder, records)
+            self._caught_up.set()
+            async for records in reader.follow(ends):
+                await self._record(decoder, records)
 
-    async def _take_note(self, memory: SchemaMemory, record: ConsumerRecord) -> None:
-        try:
-            data = await memory.decode(record.value)
-        except Undecodable:
-            return  # the consumers that act on it set it aside with the reason
-        if record.topic == ALERTS:
-            heed(self._velocity, data)
-        else:
-            observe(self._velocity, data, record.timestamp)
+    async def _record(self, decoder: Decoder, records: Sequence[ConsumerRecord]) -> None:
+        for record in records:
+            try:
+                data = await decoder.decode(record.value)
+            except Undecodable:
+                continue  # the consumers that act on it send it to the dead-letter queue with the reason
+            if record.topic == ALERTS:
+                record_alert(self._velocity, data)
+            else:
+                record_event(self._velocity, data, record.timestamp)

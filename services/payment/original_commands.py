@@ -1,8 +1,11 @@
-"""Support refunds and reviews, the provider answers; the rest is heard from orders.
+"""Finds the command that led to a payment's recorded events: the inverse of its decider, for `till whatif decisions`.
 
-What the risk check said is taken as it was: it judged by what it had seen by then. `till whatif fraud` asks it anew.
+Support refunds and reviews, and the provider answers; all other commands are reactions to events of orders. The verdict
+of the risk check is taken from the events, because it depended on what had been seen by then; `till whatif fraud`
+assesses it again.
 """
 
+from services.common.recorded_decision import RecordedDecision
 from services.payment.commands import Command, RecordProviderAnswer, RefundPayment, ReviewPayment
 from services.payment.events import (
     CaptureDeclined,
@@ -17,14 +20,14 @@ from services.payment.events import (
 )
 from services.payment.reactions import react
 from services.payment.risk import Allow, Hold, Refuse, Verdict
-from services.replay.asked.asking import Decision
-from shared.consumer import Incoming
+from shared.messaging.incoming import Incoming
 
-HEARS = "service:payment"
+REACTION = "service:payment"
 
 
-def command(decision: Decision) -> Command | None:
-    match decision.recorded[0]:
+def original_command(decision: RecordedDecision) -> Command | None:
+    """Returns the command; None where it was a reaction, or cannot be found."""
+    match decision.events[0]:
         case PaymentAuthorized() as event:
             return RecordProviderAnswer("authorize", "approved", event.reference)
         case PaymentDeclined(declined_by="provider") as event:
@@ -41,17 +44,18 @@ def command(decision: Decision) -> Command | None:
             return ReviewPayment("approve")
         case PaymentDeclined(declined_by="review"):
             return ReviewPayment("reject")
-        case RefundRequested() if decision.actor != HEARS:
+        case RefundRequested() if decision.actor != REACTION:
             return RefundPayment()
     return None
 
 
-def heard(message: Incoming, decision: Decision) -> list[tuple[str, Command]]:
-    return react(message.type, message.data, message.stream_id, decision.now, lambda _: _verdict(decision))
+def reacted_commands(message: Incoming, decision: RecordedDecision) -> list[tuple[str, Command]]:
+    """Returns the commands, by stream, that payments answer an order's event with."""
+    return react(message, decision.now, lambda _: _recorded_verdict(decision))
 
 
-def _verdict(decision: Decision) -> Verdict:
-    match decision.recorded[0]:
+def _recorded_verdict(decision: RecordedDecision) -> Verdict:
+    match decision.events[0]:
         case PaymentHeldForReview() as event:
             return Hold(event.reasons)
         case PaymentDeclined(declined_by="risk") as event:

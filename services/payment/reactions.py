@@ -1,28 +1,31 @@
-"""What a payment makes of its order: asked for, confirmed, or cancelled. The order is known by its schema alone."""
+"""Turns events of the order saga into payment commands: request, capture or cancel the payment.
+
+Pure: the time and the risk check come in as arguments. The order service is known by the schemas of its events alone.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from services.common.money import Money
 from services.payment.commands import CancelPayment, CapturePayment, Command, RequestPayment
 from services.payment.risk import Verdict
 from services.payment.velocity import Attempt
-from shared.money import Money
+from shared.messaging.incoming import Incoming
 
-Judge = Callable[[Attempt], Verdict]
-
-
-def react(
-    event_type: str, data: Mapping[str, Any], _stream_id: str, now: int, judge: Judge
-) -> list[tuple[str, Command]]:
-    """The streams that the event concerns, and what to ask of each."""
-    command = _command(event_type, data, now, judge)
-    return [(f"payment:{data['payment_id']}", command)] if command else []
+Assess = Callable[[Attempt], Verdict]
+"""Assesses the risk of a payment."""
 
 
-def _command(event_type: str, data: Mapping[str, Any], now: int, judge: Judge) -> Command | None:
+def react(message: Incoming, at: int, assess: Assess) -> list[tuple[str, Command]]:
+    """Returns the commands that an order's event leads to, each with the stream it is for."""
+    command = _command(message.type, message.data, at, assess)
+    return [(f"payment:{message.data['payment_id']}", command)] if command else []
+
+
+def _command(event_type: str, data: Mapping[str, Any], at: int, assess: Assess) -> Command | None:
     match event_type:
         case "PaymentRequested":
-            return _request(data, now, judge)
+            return _request(data, at, assess)
         case "OrderConfirmed":
             return CapturePayment()
         case "OrderCancelled" if data["payment_id"]:
@@ -31,8 +34,8 @@ def _command(event_type: str, data: Mapping[str, Any], now: int, judge: Judge) -
             return None
 
 
-def _request(requested: Mapping[str, Any], now: int, judge: Judge) -> RequestPayment:
+def _request(requested: Mapping[str, Any], at: int, assess: Assess) -> RequestPayment:
     payment_id, customer_id = requested["payment_id"], requested["customer_id"]
     amount, token = Money(**requested["amount"]), requested["payment_token"]
-    verdict = judge(Attempt(payment_id, customer_id, amount, token, now))
+    verdict = assess(Attempt(payment_id, customer_id, amount, token, at))
     return RequestPayment(payment_id, requested["order_id"], customer_id, amount, token, verdict)

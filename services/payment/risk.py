@@ -1,9 +1,9 @@
-"""How a payment looks beside the payments of late: rules as data, and a verdict with its reasons in words."""
+"""The risk check of a payment: rules as data, features in, and a verdict with its reasons in words out. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shared.money import Money
+from services.common.money import Money
 
 NEVER = 2**62
 
@@ -15,7 +15,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Somebody should look at it first."""
+    """Support must review the payment before the provider is asked."""
 
     reasons: tuple[str, ...]
 
@@ -30,7 +30,7 @@ Verdict = Allow | Hold | Refuse
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """From which value on a payment is held, and from which it is refused."""
+    """The values from which on a payment is held for review, and refused."""
 
     hold: int
     refuse: int
@@ -45,47 +45,48 @@ class Rules:
     customers: Limit = Limit(4, 10)
     times_usual: Limit = Limit(10, NEVER)
     newcomer_amount: Limit = Limit(500_000, NEVER)
-    """In minor units."""
+    """Amount in minor units."""
     alert_score: Limit = Limit(50, 90)
     alert_ms: int = 24 * 3_600_000
-    """How long an alert counts."""
+    """How long an alert counts, in milliseconds."""
     shared_tokens: frozenset[str] = frozenset(
         ("tok_ok", "tok_declined", "tok_insufficient_funds", "tok_timeout", "tok_flaky")
     )
-    """Test cards of the provider that everybody uses: they tell nothing about who pays."""
+    """Test cards of the provider. Everybody uses them, so they say nothing about a customer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Of one payment, itself included; within the window, where it counts."""
+    """The facts that the rules look at for one payment. Counts are within the window and include the payment itself."""
 
     amount: Money
     attempts: int
     """Payments of this customer."""
     declines: int
-    """Of these, declined by the provider."""
+    """Payments of this customer that the provider declined."""
     tokens: int
-    """Means of payment this customer has used."""
+    """Means of payment that this customer used."""
     customers: int
-    """Customers who have used this means of payment."""
+    """Customers who used this means of payment."""
     times_usual: int
     """The amount as a multiple of what this customer usually spends; 0 for a newcomer."""
     is_newcomer: bool
     alert_score: int
-    """The worst of the alerts about this customer or this means of payment; 0 without any."""
+    """The highest score of the current alerts about this customer or means of payment; 0 without any."""
     alert_reasons: tuple[str, ...]
 
 
 def assess(features: Features, rules: Rules) -> Verdict:
-    signs = list(_signs(features, rules))
-    if refused := tuple(words for value, limit, words in signs if value >= limit.refuse):
+    measured = list(_measured(features, rules))
+    if refused := tuple(words for value, limit, words in measured if value >= limit.refuse):
         return Refuse(refused)
-    if held := tuple(words for value, limit, words in signs if value >= limit.hold):
+    if held := tuple(words for value, limit, words in measured if value >= limit.hold):
         return Hold(held)
     return Allow()
 
 
-def _signs(it: Features, rules: Rules) -> Iterator[tuple[int, Limit, str]]:
+def _measured(it: Features, rules: Rules) -> Iterator[tuple[int, Limit, str]]:
+    """Yields each feature with its limit and the reason to give if the limit is reached."""
     within = f"within {rules.window_ms // 60_000} minutes"
     yield it.attempts, rules.attempts, f"{it.attempts} payments of this customer {within}"
     yield it.declines, rules.declines, f"{it.declines} declined payments of this customer {within}"

@@ -1,5 +1,7 @@
-"""What is remembered of payments to judge the next one by: in memory, bounded, fed from `payment.events`
-and `fraud.alerts`. Seeing an event twice makes no difference.
+"""The history that the velocity checks of a payment need, and the features computed from it.
+
+It is held in memory, bounded, and fed from `payment.events` and `fraud.alerts` (see `feed.py`). Recording an event
+twice makes no difference.
 """
 
 from collections import OrderedDict
@@ -8,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any, NamedTuple, TypeVar
 
+from services.common.money import Money
 from services.payment.events import (
     AuthorizationRequested,
     Event,
@@ -16,20 +19,20 @@ from services.payment.events import (
     PaymentHeldForReview,
 )
 from services.payment.risk import Features, Rules, Verdict, assess
-from shared.money import Money
 
-REMEMBERED = 100
-"""Payments of one customer, customers of one token: enough for any limit worth setting."""
-KNOWN = 200_000
-"""Customers, and tokens. Who was not heard of for longest is forgotten first."""
-PURCHASES_TO_KNOW = 3
+MAX_PER_KEY = 100
+"""Entries remembered per customer (payments) and per token (customers), more than any sensible limit needs."""
+MAX_KEYS = 200_000
+"""Customers, tokens and subjects of alerts remembered. The one not seen for longest is forgotten first."""
+PURCHASES_FOR_USUAL = 3
+"""Purchases after which a customer is no newcomer and has a usual amount."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 class Attempt(NamedTuple):
-    """A payment that is to be judged."""
+    """A payment whose risk is to be assessed."""
 
     payment_id: str
     customer_id: str
@@ -39,7 +42,7 @@ class Attempt(NamedTuple):
     """Unix milliseconds."""
 
 
-class Used(NamedTuple):
+class TokenUse(NamedTuple):
     at: int
     token: str
 
@@ -52,9 +55,9 @@ class Alert(NamedTuple):
 
 @dataclass(slots=True)
 class Customer:
-    """Each by payment id."""
+    """Recent payments of one customer, by payment id."""
 
-    attempts: dict[str, Used] = field(default_factory=dict)
+    attempts: dict[str, TokenUse] = field(default_factory=dict)
     declines: dict[str, int] = field(default_factory=dict)
     purchases: dict[str, Money] = field(default_factory=dict)
 
@@ -63,41 +66,41 @@ class Customer:
 class Velocity:
     customers: OrderedDict[str, Customer] = field(default_factory=OrderedDict)
     tokens: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)
-    """When which customer last used it."""
+    """The time at which each customer last used a token (unix milliseconds), by token."""
     alerts: OrderedDict[str, tuple[Alert, ...]] = field(default_factory=OrderedDict)
-    """By customer id or token, those that none outdoes. A milder one that is newer counts when the worse is over."""
+    """Alerts by customer id or token, without those that another one dominates: at least as new and as severe."""
 
 
-def observe(velocity: Velocity, event: Event, at: int) -> None:
-    """Take note of a payment event that was recorded at that moment (unix ms)."""
+def record_event(velocity: Velocity, event: Event, at: int) -> None:
+    """Adds a payment event that was recorded at this time (unix milliseconds)."""
     match event:
         case AuthorizationRequested() | PaymentHeldForReview() | PaymentDeclined():
             customer = _customer(velocity, event.customer_id)
             if event.payment_id not in customer.attempts:
-                _note(customer.attempts, event.payment_id, Used(at, event.payment_token))
-                users = _known(velocity.tokens, event.payment_token, {})
-                _note(users, event.customer_id, max(at, users.get(event.customer_id, at)))
+                _remember(customer.attempts, event.payment_id, TokenUse(at, event.payment_token))
+                users = _entry(velocity.tokens, event.payment_token, {})
+                _remember(users, event.customer_id, max(at, users.get(event.customer_id, at)))
             if isinstance(event, PaymentDeclined) and event.declined_by == "provider":
-                _note(customer.declines, event.payment_id, at)
+                _remember(customer.declines, event.payment_id, at)
         case PaymentCaptured():
-            _note(_customer(velocity, event.customer_id).purchases, event.payment_id, event.amount)
+            _remember(_customer(velocity, event.customer_id).purchases, event.payment_id, event.amount)
 
 
-def heed(velocity: Velocity, alert: Mapping[str, Any]) -> None:
-    """Take note of a FraudAlert, about a customer, a token, or both."""
-    heard = Alert(alert["at"], alert["score"], tuple(alert["reasons"]))
-    for about in (alert["customer_id"], alert["payment_token"]):
-        if about:
-            known = _known(velocity.alerts, about, ())
-            if not any(_outdoes(it, heard) for it in known):
-                velocity.alerts[about] = (*(it for it in known if not _outdoes(heard, it)), heard)
+def record_alert(velocity: Velocity, document: Mapping[str, Any]) -> None:
+    """Adds a FraudAlert about a customer, a token, or both."""
+    alert = Alert(document["at"], document["score"], tuple(document["reasons"]))
+    for subject in (document["customer_id"], document["payment_token"]):
+        if subject:
+            others = _entry(velocity.alerts, subject, ())
+            if not any(_dominates(other, alert) for other in others):
+                velocity.alerts[subject] = (*(other for other in others if not _dominates(alert, other)), alert)
 
 
 def features(velocity: Velocity, attempt: Attempt, rules: Rules) -> Features:
-    """Of this payment, which counts as one more whether or not it was observed already."""
+    """Computes the features of this payment, which counts once whether or not its events were recorded already."""
     customer = velocity.customers.get(attempt.customer_id, Customer())
     since = attempt.at - rules.window_ms
-    used = customer.attempts | {attempt.payment_id: Used(attempt.at, attempt.payment_token)}
+    used = customer.attempts | {attempt.payment_id: TokenUse(attempt.at, attempt.payment_token)}
     recent = [use for use in used.values() if use.at > since]
     users = velocity.tokens.get(attempt.payment_token, {}) | {attempt.customer_id: attempt.at}
     is_shared = attempt.payment_token in rules.shared_tokens
@@ -116,41 +119,42 @@ def features(velocity: Velocity, attempt: Attempt, rules: Rules) -> Features:
     )
 
 
-def judge(velocity: Velocity, attempt: Attempt, rules: Rules) -> Verdict:
+def assess_attempt(velocity: Velocity, attempt: Attempt, rules: Rules) -> Verdict:
     return assess(features(velocity, attempt, rules), rules)
 
 
 def _usual(customer: Customer, currency: str) -> int:
-    """What the customer spends; 0 before there are enough purchases to tell."""
+    """Returns the median of the customer's purchases, or 0 while there are too few to tell."""
     spent = [money.amount for money in customer.purchases.values() if money.currency == currency]
-    return median_low(spent) if len(spent) >= PURCHASES_TO_KNOW else 0
+    return median_low(spent) if len(spent) >= PURCHASES_FOR_USUAL else 0
 
 
 def _worst_alert(velocity: Velocity, attempt: Attempt, rules: Rules) -> Alert:
-    about = [attempt.customer_id, *([] if attempt.payment_token in rules.shared_tokens else [attempt.payment_token])]
-    heard = (alert for it in about for alert in velocity.alerts.get(it, ()))
-    current = (alert for alert in heard if alert.at > attempt.at - rules.alert_ms)
+    is_shared = attempt.payment_token in rules.shared_tokens
+    subjects = [attempt.customer_id, *([] if is_shared else [attempt.payment_token])]
+    alerts = (alert for subject in subjects for alert in velocity.alerts.get(subject, ()))
+    current = (alert for alert in alerts if alert.at > attempt.at - rules.alert_ms)
     return max(current, key=lambda alert: alert.score, default=Alert(0, 0, ()))
 
 
-def _outdoes(one: Alert, other: Alert) -> bool:
-    """As bad and as new, at least; itself, too."""
+def _dominates(one: Alert, other: Alert) -> bool:
+    """Tells whether the first alert is at least as new and as severe as the other. An alert dominates itself."""
     return one.at >= other.at and one[1:] >= other[1:]
 
 
 def _customer(velocity: Velocity, customer_id: str) -> Customer:
-    return _known(velocity.customers, customer_id, Customer())
+    return _entry(velocity.customers, customer_id, Customer())
 
 
-def _known(known: OrderedDict[str, Value], key: str, new: Value) -> Value:
-    found = known.setdefault(key, new)
-    known.move_to_end(key)
-    if len(known) > KNOWN:
-        known.popitem(last=False)
+def _entry(entries: OrderedDict[str, Value], key: str, new: Value) -> Value:
+    found = entries.setdefault(key, new)
+    entries.move_to_end(key)
+    if len(entries) > MAX_KEYS:
+        entries.popitem(last=False)
     return found
 
 
-def _note(notes: dict[Key, Value], key: Key, value: Value) -> None:
-    notes[key] = value
-    if len(notes) > REMEMBERED:
-        del notes[next(iter(notes))]
+def _remember(entries: dict[Key, Value], key: Key, value: Value) -> None:
+    entries[key] = value
+    if len(entries) > MAX_PER_KEY:
+        del entries[next(iter(entries))]

@@ -1,59 +1,33 @@
-"""The payment service, put together."""
+"""Declares the payment service: its rules, its reactions, and its errands to the payment provider."""
 
 from services.payment import decider
-from services.payment.api import STATUSES, router
+from services.payment.api import REFUSAL_STATUSES, router
 from services.payment.commands import Command
-from services.payment.events import (
-    AuthorizationRequested,
-    CaptureRequested,
-    Event,
-    RefundRequested,
-    VoidRequested,
-)
 from services.payment.feed import FOLLOWED, VelocityFeed
-from services.payment.provider import Errands, Provider
+from services.payment.provider import open_provider
 from services.payment.reactions import react
 from services.payment.risk import Rules
-from shared.consumer import Incoming
-from shared.decider import Deadlines, Decider
-from shared.envelope import millis, now
-from shared.service import Reaction, Service
-from shared.settings import Settings
-
-AT_ONCE = 0
-ASKS_THE_PROVIDER = (AuthorizationRequested, CaptureRequested, VoidRequested, RefundRequested)
+from services.payment.settings import PaymentSettings
+from shared.decider import Decider
+from shared.messaging.incoming import Incoming
+from shared.messaging.reactions import Reaction
+from shared.scheduling.errands import Errands
+from shared.service import Background, Service
 
 
-def payment(settings: Settings) -> Service:
+def payment(settings: PaymentSettings) -> Service:
     feed = VelocityFeed(Rules())
 
-    def reaction(message: Incoming) -> list[tuple[str, Command]]:
-        return react(message.type, message.data, message.stream_id, millis(now()), feed.judge)
+    def react_to_order(message: Incoming, at: int) -> list[tuple[str, Command]]:
+        return react(message, at, feed.assess)
 
     return Service(
         name="payment",
-        decider=Decider(
-            category="payment",
-            topic="payment.events",
-            initial=decider.initial,
-            decide=decider.decide,
-            evolve=decider.evolve,
-            deadlines=_whenever_the_provider_is_wanted(),
-        ),
+        decider=Decider.of(decider, "payment", "payment.events"),
         router=router,
-        statuses=STATUSES,
-        reactions=[Reaction("orders", ["order.events"], reaction, once=feed.caught_up)],
-        look_at=lambda runtime: Errands(runtime, Provider(settings)).look_at,
-        beside_worker=lambda runtime: [feed.follow(runtime.memory, settings)],
+        statuses=REFUSAL_STATUSES,
+        reactions=[Reaction("orders", ["order.events"], react_to_order, ready=feed.caught_up)],
+        errands=Errands(wanted=decider.next_operation, open=lambda: open_provider(settings)),
+        background=[Background("worker", lambda runtime: feed.follow(runtime.decoder, settings))],
         follows=FOLLOWED,
     )
-
-
-def _whenever_the_provider_is_wanted() -> Deadlines[decider.Payment, Command, Event]:
-    def due(event: Event) -> int | None:
-        return AT_ONCE if isinstance(event, ASKS_THE_PROVIDER) else None
-
-    def no_command(_now: int) -> Command:
-        raise AssertionError("a payment's moment is met by Errands")
-
-    return Deadlines(due=due, command=no_command, next=lambda _: None)

@@ -1,1 +1,1 @@
-"""The payment provider, simulated: a process of its own, outside the shop, honest about the money it moves."""
+"""The payment provider, simulated: a process of its own, outside the shop, with a true ledger of the money it moved."""

@@ -1,17 +1,17 @@
-"""`python -m services.psp`: the provider, on its own port and with its own memory."""
+"""Runs the simulated provider on its own port, with its own ledger: `python -m services.psp`."""
 
 import uvicorn
 
 from services.psp.api import create_app
 from services.psp.ledger import Ledger
+from services.psp.settings import PspSettings
 from shared import logs
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 
 def main() -> None:
     try:
-        settings = Settings.load()
+        settings = PspSettings.load()
     except OperatorError as error:
         raise SystemExit(f"error: {error.message}\n  → {error.hint}") from error
     logs.configure(settings)

@@ -1,8 +1,8 @@
-"""What the provider does when asked, given what it has done for that payment before. Pure."""
+"""Decides what an operation does, given what was done for that payment before. Pure."""
 
 from typing import Literal, NamedTuple
 
-from services.psp.tokens import manner_of
+from services.psp.tokens import behaviour_of
 from shared.errors import Refused
 
 Kind = Literal["authorize", "capture", "void", "refund"]
@@ -12,12 +12,14 @@ class Request(NamedTuple):
     kind: Kind
     payment_id: str
     amount: int = 0
-    """Minor units. Of a void it is known."""
+    """Minor units. A void names no amount: it releases what was authorised."""
     currency: str = ""
     token: str = ""
 
 
-class Deed(NamedTuple):
+class Entry(NamedTuple):
+    """The result of an operation: the part of a movement that the rules decide."""
+
     kind: Literal["authorized", "declined", "captured", "voided", "refunded"]
     amount: int
     currency: str
@@ -26,50 +28,50 @@ class Deed(NamedTuple):
     """Why it was declined."""
 
 
-def decide(request: Request, done: list[Deed]) -> Deed:
+def decide(request: Request, before: list[Entry]) -> Entry:
     match request.kind:
         case "authorize":
-            return _authorize(request, done)
+            return _authorize(request, before)
         case "capture":
-            return _capture(request, _open_authorization(done))
+            return _capture(request, _open_authorization(before))
         case "void":
-            return _open_authorization(done)._replace(kind="voided")
+            return _open_authorization(before)._replace(kind="voided")
         case "refund":
-            return _refund(request, done)
+            return _refund(request, before)
 
 
-def authorization(done: list[Deed]) -> Deed | None:
-    return next((deed for deed in done if deed.kind == "authorized"), None)
+def authorization(before: list[Entry]) -> Entry | None:
+    return next((entry for entry in before if entry.kind == "authorized"), None)
 
 
-def _authorize(request: Request, done: list[Deed]) -> Deed:
-    if authorization(done):
+def _authorize(request: Request, before: list[Entry]) -> Entry:
+    if authorization(before):
         raise Refused("already-authorized", "This payment is authorised already.")
-    if refusal := manner_of(request.token).refusal:
-        return Deed("declined", request.amount, request.currency, request.token, refusal)
-    return Deed("authorized", request.amount, request.currency, request.token)
+    if refusal := behaviour_of(request.token).refusal:
+        return Entry("declined", request.amount, request.currency, request.token, refusal)
+    return Entry("authorized", request.amount, request.currency, request.token)
 
 
-def _capture(request: Request, authorized: Deed) -> Deed:
-    """Once. What is not taken of the amount is let go."""
+def _capture(request: Request, authorized: Entry) -> Entry:
+    """Captures once. The part of the authorised amount that is not captured is released."""
     _check(request, authorized.currency, authorized.amount)
     return authorized._replace(kind="captured", amount=request.amount)
 
 
-def _refund(request: Request, done: list[Deed]) -> Deed:
-    captured = next((deed for deed in done if deed.kind == "captured"), None)
+def _refund(request: Request, before: list[Entry]) -> Entry:
+    captured = next((entry for entry in before if entry.kind == "captured"), None)
     if captured is None:
         raise Refused("not-captured", "Nothing of this payment was captured.")
-    refunded = sum(deed.amount for deed in done if deed.kind == "refunded")
+    refunded = sum(entry.amount for entry in before if entry.kind == "refunded")
     _check(request, captured.currency, captured.amount - refunded)
     return captured._replace(kind="refunded", amount=request.amount)
 
 
-def _open_authorization(done: list[Deed]) -> Deed:
-    authorized = authorization(done)
+def _open_authorization(before: list[Entry]) -> Entry:
+    authorized = authorization(before)
     if authorized is None:
         raise Refused("not-authorized", "This payment is not authorised.")
-    closed = next((deed.kind for deed in done if deed.kind in ("captured", "voided")), None)
+    closed = next((entry.kind for entry in before if entry.kind in ("captured", "voided")), None)
     if closed:
         raise Refused(f"already-{closed}", f"This payment is {closed} already.")
     return authorized

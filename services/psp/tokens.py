@@ -1,29 +1,29 @@
-"""The tokens of the simulated provider. `tok_ok_...` behaves as `tok_ok`: so there are as many cards as one likes."""
+"""The test tokens of the simulated provider. `tok_ok_...` behaves as `tok_ok`, so there are any number of cards."""
 
 from typing import NamedTuple
 
 
-class Manner(NamedTuple):
-    """How the provider deals with what is paid by a token."""
+class Behaviour(NamedTuple):
+    """The way in which the provider treats payments with a token."""
 
     refusal: str = ""
-    """Why it declines, where it does."""
+    """The reason for which it declines; empty if it approves."""
     is_late: bool = False
-    """It does the work, and answers when nobody listens any more."""
+    """True if it does the work and answers only after the caller has given up."""
     failures: int = 0
-    """How often it fails before it does the work, for each idempotency key."""
+    """Number of times it fails before it does the work, per idempotency key."""
 
 
-MANNERS = {
-    "tok_ok": Manner(),
-    "tok_declined": Manner(refusal="the card was declined"),
-    "tok_insufficient_funds": Manner(refusal="insufficient funds"),
-    "tok_timeout": Manner(is_late=True),
-    "tok_flaky": Manner(failures=2),
+BEHAVIOURS = {
+    "tok_ok": Behaviour(),
+    "tok_declined": Behaviour(refusal="the card was declined"),
+    "tok_insufficient_funds": Behaviour(refusal="insufficient funds"),
+    "tok_timeout": Behaviour(is_late=True),
+    "tok_flaky": Behaviour(failures=2),
 }
-UNKNOWN = Manner(refusal="the token is unknown")
+UNKNOWN = Behaviour(refusal="the token is unknown")
 
 
-def manner_of(token: str) -> Manner:
-    kinds = (manner for kind, manner in MANNERS.items() if token == kind or token.startswith(f"{kind}_"))
+def behaviour_of(token: str) -> Behaviour:
+    kinds = (behaviour for kind, behaviour in BEHAVIOURS.items() if token == kind or token.startswith(f"{kind}_"))
     return next(kinds, UNKNOWN)

@@ -1,15 +1,14 @@
-"""`python -m services.shop [all|api|worker]`: every service in one process, the local default."""
+"""Runs every service in one process, the local default: `python -m services.shop [all|api|worker]`."""
 
-from services.cart.wiring import cart
-from services.catalog.wiring import CATALOG
-from services.order.wiring import order
-from services.payment.wiring import payment
 from services.shop import sessions, timeline
+from services.shop.services import shop_services
+from services.shop.settings import ShopSettings
 from shared.process import main
 
 main(
     "Till Roll: the shop",
-    lambda settings: [cart(settings), CATALOG, order(settings), payment(settings)],
-    port=lambda settings: settings.shop_port,
+    ShopSettings,
+    shop_services,
+    address=lambda settings: (settings.shop_host, settings.shop_port),
     routers=lambda settings, runtimes: [sessions.router(settings), timeline.router(runtimes)],
 )

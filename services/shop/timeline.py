@@ -1,4 +1,4 @@
-"""What happened to an order, told from the streams of all services at once."""
+"""GET /v1/orders/{order_id}/events: what happened to an order in all services."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,18 +7,18 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from services.order.api import visible
-from services.order.models import UNKNOWN, OrderId
-from services.replay.related import Happened, story_of_order
+from services.common.examples import ORDER_ID, response_body
+from services.common.vault import Vault
+from services.order.access import find_order
+from services.order.bodies import UNKNOWN, OrderId
+from services.shop.order_story import Source, StoryEvent, read_order_story
 from shared.envelope import rfc3339
-from shared.http.calls import Authenticated, answer_list
-from shared.http.examples import ORDER_ID, like
-from shared.http.routes import LeanRoute
+from shared.http.calls import Authenticated
+from shared.http.responses import answer_list
 from shared.service import Runtime
-from shared.vault import Vault
 
 SEALED = "recipient"
-HAPPENING = {
+EXAMPLE = {
     "id": "0190b1de-0000-7000-8000-000000000007",
     "type": "LineReserved",
     "service": "order",
@@ -31,8 +31,8 @@ HAPPENING = {
 }
 
 
-class Happening(BaseModel):
-    model_config = like(HAPPENING)
+class TimelineEvent(BaseModel):
+    model_config = response_body(EXAMPLE)
 
     id: str
     type: str
@@ -46,15 +46,16 @@ class Happening(BaseModel):
 
 
 class Timeline(BaseModel):
-    model_config = like({"items": [HAPPENING]})
+    model_config = response_body({"items": [EXAMPLE]})
 
-    items: list[Happening]
+    items: list[TimelineEvent]
 
 
 def router(runtimes: Sequence[Runtime]) -> APIRouter:
-    routes = APIRouter(tags=["order"], route_class=LeanRoute)
+    routes = APIRouter(tags=["order"])
     by_category = {runtime.service.decider.category: runtime for runtime in runtimes}
 
+    sources = {category: Source(it.store, it.decoder.decode) for category, it in by_category.items()}
     orders = by_category["order"]
     vault = Vault(orders.pool, orders.settings)
 
@@ -65,15 +66,15 @@ def router(runtimes: Sequence[Runtime]) -> APIRouter:
         responses=UNKNOWN,
     )
     async def events(order_id: OrderId, call: Authenticated) -> Response:
-        await visible(orders, call, order_id)
-        told = await story_of_order(by_category, str(order_id))
-        return answer_list({"items": [await _happening(vault, by_category[it.category], it) for it in told]})
+        await find_order(orders, call, order_id)
+        story = await read_order_story(sources, str(order_id))
+        return answer_list({"items": [await _document(vault, by_category[it.category], it) for it in story]})
 
     return routes
 
 
-async def _happening(vault: Vault, runtime: Runtime, happened: Happened) -> dict[str, Any]:
-    event, data = happened.recorded, asdict(happened.event)
+async def _document(vault: Vault, runtime: Runtime, it: StoryEvent) -> dict[str, Any]:
+    event, data = it.recorded, asdict(it.event)
     if SEALED in data:  # name and address; null once they are erased
         data[SEALED] = await vault.unseal(data["customer_id"], data[SEALED])
     return {

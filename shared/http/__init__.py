@@ -1,1 +1,1 @@
-"""The HTTP edge: problems, tokens, preconditions, idempotency. What a request is, before it is a command."""
+"""The HTTP edge: everything about a request before it is a command, and about its answer after."""

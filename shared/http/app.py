@@ -1,4 +1,4 @@
-"""The FastAPI application of a process: problems, body limit, tokens, health and metrics around the routers."""
+"""Builds the HTTP application of a process: routers, problems, body limit, tokens, health and metrics."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.http import openapi, problems
 from shared.http.auth import Tokens
+from shared.http.fast_path import FastPath
 from shared.http.limits import RateLimit
 from shared.http.metrics import CONTENT_TYPE, Counted, Gather, Metrics
 from shared.http.problems import Problem, Statuses
-from shared.http.routes import Shortcut
 from shared.settings import Settings
 
 Readiness = Callable[[], Awaitable[dict[str, str]]]
-"""What the process needs and lacks right now: name -> reason. Empty is ready."""
+"""Returns what the process needs and lacks at the moment, by name with the reason. Empty means ready."""
 
 
 def create_app(
@@ -26,6 +26,7 @@ def create_app(
     statuses: Statuses,
     readiness: Readiness,
     gather: Gather,
+    fast_path: bool = True,
 ) -> ASGIApp:
     app = FastAPI(
         title=title,
@@ -43,7 +44,7 @@ def create_app(
     openapi.document(app, routers)
     metrics = Metrics(gather)
     for router in routers:
-        # As they are: an included router is looked through by FastAPI in layers, for each request anew.
+        # Added flat: FastAPI searches an included router layer by layer, for every request.
         app.router.routes.extend(router.routes)
 
     @app.get("/healthz", tags=["process"], summary="Is the process alive?", responses=_says("alive"))
@@ -52,20 +53,19 @@ def create_app(
 
     lacks = openapi.refusal(503, "not-ready", "PostgreSQL (cart): it does not answer.")
 
-    @app.get("/readyz", tags=["process"], summary="Has it all it needs?", responses=_says("ready") | lacks)
+    @app.get("/readyz", tags=["process"], summary="Is the process ready to serve?", responses=_says("ready") | lacks)
     async def readyz() -> Response:
         if lacking := await readiness():
             detail = "; ".join(f"{part}: {reason}" for part, reason in lacking.items())
             return Problem(503, "not-ready", detail, problems.RETRY_AFTER).response()
         return Response(b'{"status":"ready"}', media_type="application/json")
 
-    @app.get(
-        "/metrics", tags=["process"], summary="What it has counted, for Prometheus", response_class=PlainTextResponse
-    )
+    @app.get("/metrics", tags=["process"], summary="Metrics for Prometheus", response_class=PlainTextResponse)
     async def show_metrics() -> Response:
         return Response(await metrics.page(), media_type=CONTENT_TYPE)
 
-    return Counted(BodyLimit(Shortcut(app), settings.body_limit), metrics)
+    served: ASGIApp = FastPath(app) if fast_path else app
+    return Counted(BodyLimit(served, settings.body_limit), metrics)
 
 
 def _says(status: str) -> dict[int | str, dict[str, Any]]:
@@ -73,7 +73,7 @@ def _says(status: str) -> dict[int | str, dict[str, Any]]:
 
 
 class BodyLimit:
-    """Refuses a body that is too large before it is read into memory, declared or not."""
+    """Refuses a body that is too large before it is read into memory, whether or not its length is declared."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
@@ -84,7 +84,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         for name, value in scope["headers"]:
-            if name == b"content-length":  # the server hands on no more than was declared
+            if name == b"content-length":  # the server passes on no more than was declared
                 if value.isdigit() and int(value) <= self._limit:
                     await self._app(scope, receive, send)
                 else:

@@ -1,10 +1,13 @@
-"""Who is calling: bearer tokens (JWT), minted here for guests and local operators, or by any OIDC issuer."""
+"""Authenticates callers by bearer tokens (JWT), minted by the application itself or by an OIDC issuer.
+
+A role is a plain string here. The application declares its roles, and each route names those that it requires.
+"""
 
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import httpx
 import jwt
@@ -13,29 +16,27 @@ from shared.errors import OperatorError
 from shared.http.problems import Problem, unauthenticated
 from shared.settings import Settings
 
-Role = Literal["customer", "support", "operator", "analyst"]
-ROLES: tuple[Role, ...] = get_args(Role)
 ISSUER = "till-roll"
 CACHED_TOKENS = 50_000
-ASKS, ASKS_WITHIN_SECONDS = 5, 30.0
-"""An issuer is asked for its keys no more often than that, whatever key ids strangers make up."""
+KEY_FETCHES, KEY_FETCH_SECONDS = 5, 30.0
+"""Most fetches of an issuer's keys within that time, however many unknown key ids callers send."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
+    """The caller that a token was issued to."""
+
     subject: str
     roles: frozenset[str]
 
-    def require(self, *roles: Role) -> None:
+    def require(self, *roles: str) -> None:
         if self.roles.isdisjoint(roles):
             raise Problem(403, "forbidden", f"This needs the role {' or '.join(roles)}.")
 
-    def may_see(self, customer_id: str) -> bool:
-        """What is that customer's: they themselves, and support."""
-        return customer_id == self.subject or "support" in self.roles
-
 
 class Tokens:
+    """Mints and verifies tokens."""
+
     def __init__(self, settings: Settings) -> None:
         self._secret = settings.auth_secret.get_secret_value()
         if len(self._secret) < 32:
@@ -46,11 +47,11 @@ class Tokens:
         self._audience = settings.auth_audience
         self._oidc = settings.auth_issuer
         self._keys: jwt.PyJWKSet | None = None
-        self._asked = deque([-ASKS_WITHIN_SECONDS] * ASKS, maxlen=ASKS)
-        # A signature is checked once; after that a known token costs a look-up, and its expiry.
+        self._fetched_at = deque([-KEY_FETCH_SECONDS] * KEY_FETCHES, maxlen=KEY_FETCHES)
+        # A signature is verified once; after that the token costs a look-up and a check of its expiry.
         self._verified: dict[str, tuple[Principal, float]] = {}
 
-    def mint(self, subject: str, roles: Sequence[Role], seconds: float) -> str:
+    def mint(self, subject: str, roles: Sequence[str], seconds: float) -> str:
         now = int(time.time())
         claims = {
             "iss": ISSUER,
@@ -66,12 +67,12 @@ class Tokens:
         if not authorization or not authorization.startswith("Bearer "):
             raise unauthenticated("Send a token: Authorization: Bearer …. POST /v1/sessions gives one.")
         token = authorization[7:]
-        if known := self._verified.get(token):
-            principal, expires = known
+        if verified := self._verified.get(token):
+            principal, expires = verified
             if time.time() < expires:
                 return principal
         claims = await self._verify(token)
-        principal = Principal(claims["sub"], frozenset(claims.get("roles", ())) & set(ROLES))
+        principal = Principal(claims["sub"], _roles(claims.get("roles")))
         if len(self._verified) >= CACHED_TOKENS:
             self._verified.clear()
         self._verified[token] = (principal, float(claims["exp"]))
@@ -79,34 +80,30 @@ class Tokens:
 
     async def _verify(self, token: str) -> dict[str, Any]:
         try:
-            issuer = jwt.decode(token, options={"verify_signature": False}).get("iss")
-            key: Any = self._secret
-            algorithms = ["HS256"]
-            if self._oidc and issuer == self._oidc:
-                key, algorithms = await self._issuer_key(token), ["RS256", "ES256", "EdDSA"]
+            named = jwt.decode(token, options={"verify_signature": False}).get("iss")
+            if self._oidc and named == self._oidc:
+                issuer, key, algorithms = self._oidc, await self._issuer_key(token), ["RS256", "ES256", "EdDSA"]
+            else:
+                issuer, key, algorithms = ISSUER, self._secret, ["HS256"]
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=algorithms,
                 audience=self._audience,
-                issuer=self._oidc if self._oidc and issuer == self._oidc else ISSUER,
+                issuer=issuer,
                 options={"require": ["exp", "sub", "aud", "iss"]},
             )
         except jwt.ExpiredSignatureError as error:
-            raise Problem(
-                401, "token-expired", "The token has expired; get a new one.", {"WWW-Authenticate": "Bearer"}
-            ) from error
+            raise unauthenticated("The token has expired; get a new one.", "token-expired") from error
         except jwt.PyJWTError as error:
-            raise Problem(
-                401, "token-invalid", f"The token is not valid: {error}.", {"WWW-Authenticate": "Bearer"}
-            ) from error
+            raise unauthenticated(f"The token is not valid: {error}.", "token-invalid") from error
         return claims
 
     async def _issuer_key(self, token: str) -> Any:
         key_id = jwt.get_unverified_header(token).get("kid")
-        known = self._keys is not None and any(key.key_id == key_id for key in self._keys.keys)
-        if not known and time.monotonic() - self._asked[0] > ASKS_WITHIN_SECONDS:
-            self._asked.append(time.monotonic())
+        is_known = self._keys is not None and any(key.key_id == key_id for key in self._keys.keys)
+        if not is_known and time.monotonic() - self._fetched_at[0] > KEY_FETCH_SECONDS:
+            self._fetched_at.append(time.monotonic())
             self._keys = await self._fetch_keys()
         for key in self._keys.keys if self._keys else ():
             if key.key_id == key_id:
@@ -123,3 +120,8 @@ class Tokens:
             raise OperatorError(
                 f"The token issuer {self._oidc} does not give its keys: {error!r}", "Check TILL_AUTH_ISSUER."
             ) from error
+
+
+def _roles(claim: object) -> frozenset[str]:
+    """Returns the roles of a token. A claim that is no list of names grants nothing."""
+    return frozenset(role for role in claim if isinstance(role, str)) if isinstance(claim, list) else frozenset()

@@ -1,20 +1,20 @@
-"""How much one caller may ask: a token bucket for each, in the memory of the process."""
+"""Limits the request rate of each caller with a token bucket in the memory of the process."""
 
 import time
 
 from shared.http.problems import Problem
 
-CALLERS = 50_000
+MAX_CALLERS = 50_000
 
 
 class RateLimit:
-    """Of `per_second` requests, and twice as many at once. 0 is no limit."""
+    """Allows `per_second` requests of one caller on average and twice as many at once; 0 sets no limit."""
 
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
         self._burst = 2 * per_second
         self._buckets: dict[str, tuple[float, float]] = {}
-        """Tokens left, and when that was true."""
+        """The tokens left per caller, and when that was so."""
 
     def take(self, caller: str) -> None:
         if not self._rate:
@@ -27,6 +27,6 @@ class RateLimit:
             raise Problem(
                 429, "too-many-requests", "Too many requests; slow down.", {"Retry-After": str(max(1, round(wait)))}
             )
-        if len(self._buckets) >= CALLERS:
+        if len(self._buckets) >= MAX_CALLERS:
             self._buckets.clear()
         self._buckets[caller] = (left - 1, now)

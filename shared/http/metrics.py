@@ -1,4 +1,4 @@
-"""What a process counts, for Prometheus: requests at the edge, and how far its logs are."""
+"""Metrics of a process for Prometheus: requests at the HTTP edge, and the progress of its logs."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Sample = tuple[str, dict[str, str], float]
-"""Name, labels, value: of what is looked up when asked."""
+"""Name, labels and value of a gauge that is looked up when Prometheus asks."""
 Gather = Callable[[], Awaitable[list[Sample]]]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -24,7 +24,7 @@ class Metrics:
             "till_http_request_seconds", "Time to answer.", ["method", "route"], registry=self._registry
         )
         self._gauges: dict[str, Gauge] = {}
-        # By method, route and status: to look one up by its labels costs more than to count.
+        # By method, route and status, because looking a metric up by its labels costs more than counting.
         self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -46,7 +46,7 @@ class Metrics:
 
 
 class Counted:
-    """Counts by route (`/v1/carts/{cart_id}`), not by path: there are few of the one and no end of the other."""
+    """Counts requests by route (`/v1/carts/{cart_id}`), of which there are few, and not by path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -58,14 +58,14 @@ class Counted:
             return
         start, status = time.perf_counter(), 500
 
-        async def noting(message: Message) -> None:
+        async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, note_status)
         finally:
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.count(scope["method"], route, status, time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""What FastAPI cannot see from a signature: the headers we read ourselves, the token, and our kind of errors."""
+"""Completes the OpenAPI document with what FastAPI cannot see in a signature: headers, the token, and problems."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,11 +7,11 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from shared.http.problems import TYPE
-from shared.http.routes import dependencies_of
+from shared.http.calls import Authenticate
+from shared.http.problems import Problem
 
 Guarded = dict[tuple[str, str], Sequence[str]]
-"""By path and method of what needs a token: the roles of which it has to have one, if any."""
+"""(path, method) of routes that need a token -> roles, any one of which is required; empty: any token."""
 
 PROBLEM = {
     "type": "object",
@@ -23,7 +23,7 @@ PROBLEM = {
         "detail": {"type": "string", "description": "What happened and what to do, for a person."},
     },
 }
-# What may happen to any request. What only some can be answered, they say themselves (`refusal`).
+# Problems that any request may get. A route declares its own refusals itself (`refusal`).
 ERRORS = {
     400: ("json-invalid", "The body is not JSON, or a header cannot be read."),
     401: ("unauthenticated", "There is no token, or it is forged or expired."),
@@ -37,7 +37,7 @@ ERRORS = {
     504: ("position-not-reached", "The view has not reached Min-Position in time."),
 }
 ON_PATHS = (404, 405)
-"""With a parameter in it: `.` or `%2F` in its place lead elsewhere."""
+"""Statuses of paths with a parameter: `.` or `%2F` in its place lead to another path."""
 ON_READS = (400, 422, 503, 504)
 ON_WRITES = (400, 412, 413, 422, 503, 504)
 WITH_TOKEN = (401, 429)
@@ -66,9 +66,8 @@ HEADERS_OF_ERRORS = {405: ["Allow"], 401: ["WWW-Authenticate"], 429: ["Retry-Aft
 
 
 def refusal(status: int, code: str, text: str) -> dict[int | str, dict[str, Any]]:
-    """For the `responses` of a route: what it alone can be answered."""
-    example = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": text}
-    content = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+    """Describes a refusal of one route, for its `responses`."""
+    content = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": Problem(status, code, text).document()}
     answer: dict[str, Any] = {"description": text, "content": {"application/problem+json": content}}
     if status in HEADERS_OF_ERRORS:
         answer["headers"] = _answered(HEADERS_OF_ERRORS[status])
@@ -77,12 +76,12 @@ def refusal(status: int, code: str, text: str) -> dict[int | str, dict[str, Any]
 
 def document(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     guarded: Guarded = {
-        (route.path, method.lower()): dependency.roles
+        (route.path, method.lower()): dependency.call.roles
         for router in routers
         for route in router.routes
         if isinstance(route, APIRoute)
-        for dependency in dependencies_of(route.endpoint)
-        if hasattr(dependency, "roles")
+        for dependency in route.dependant.dependencies
+        if isinstance(dependency.call, Authenticate)
         for method in route.methods or ()
     }
 
@@ -116,7 +115,7 @@ def _operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, An
 
 
 def _link(schema: dict[str, Any]) -> None:
-    """From every answer that names a cart, an order or a payment to all that can be done with it."""
+    """Links every response that names a resource (`cart_id`) to the operations that take it in their path."""
     takers = [
         (parameter["name"], operation["operationId"])
         for _, _, operation in _operations(schema)
@@ -137,20 +136,22 @@ def _link(schema: dict[str, Any]) -> None:
 
 
 def _describe(operation: dict[str, Any], path: str, method: str, roles: Sequence[str] | None) -> None:
-    """`roles` are None where no token is needed."""
+    """Adds headers, security and problems to an operation. `roles` is None if it needs no token."""
     reads, needs_token = method == "get", roles is not None
-    operation.setdefault("parameters", []).extend(_header(name) for name in _read(method, needs_token))
+    operation.setdefault("parameters", []).extend(_header(name) for name in _request_headers(path, method, needs_token))
     if needs_token:
         operation["security"] = [{"token": []}]
     own = operation["responses"]
-    own.pop("422", None)  # FastAPI's kind, which is none of ours
+    own.pop("422", None)  # FastAPI's own kind of error, which is never sent
     for status, answer in own.items():
         if status.startswith("2"):
-            has_version = path.endswith("}") or (needs_token and not reads)
-            names = ["ETag", "Event-Position", "Location"][: 3 if status != "200" else 2] if has_version else []
+            shows_version = path.endswith("}") or (needs_token and not reads)
+            names = ["ETag", "Event-Position"] if shows_version else []
+            if shows_version and status != "200":
+                names.append("Location")
             answer["headers"] = _answered(names)
             for content in answer.get("content", {}).values():
-                if "itemSchema" in content:  # of each item of a stream; FastAPI adds that the whole is a string
+                if "itemSchema" in content:  # it describes each item; FastAPI adds that the whole is a string
                     content.pop("schema", None)
     operation["responses"] = dict(sorted((_problems(path, reads, roles) | own).items()))
 
@@ -167,10 +168,15 @@ def _problems(path: str, reads: bool, roles: Sequence[str] | None) -> dict[str, 
     return problems
 
 
-def _read(method: str, needs_token: bool) -> list[str]:
+def _request_headers(path: str, method: str, needs_token: bool) -> list[str]:
     if method == "get":
         return ["Min-Position"]
-    return [name for name in HEADERS if name != "If-None-Match" or method == "put"] if needs_token else []
+    if not needs_token:
+        return []
+    inapplicable = set() if method == "put" else {"If-None-Match"}
+    if "{" not in path:  # it creates something new, so there is no earlier version to wait for
+        inapplicable.add("Min-Position")
+    return [name for name in HEADERS if name not in inapplicable]
 
 
 def _header(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Errors as application/problem+json (RFC 9457): every kind has a stable type, and none shows a stack trace."""
+"""Turns errors into application/problem+json (RFC 9457). Each kind has a stable type; none shows a stack trace."""
 
 import logging
 from collections.abc import Mapping
@@ -12,10 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Scope
 
-from shared.database import AWAY, is_away
-from shared.errors import OperatorError, Refused
-from shared.handler import Contended, KeyReused, StaleVersion
-from shared.store import Unavailable
+from shared.errors import Contended, KeyReused, OperatorError, Refused, StaleVersion
+from shared.store.database import CONNECTION_ERRORS, Unavailable, is_connection_error
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ RETRY_AFTER = {"Retry-After": "1"}
 
 
 class Problem(HTTPException):
-    """A kind of HTTPException, which FastAPI lets through wherever it is raised."""
+    """An error answer. It is an HTTPException, so that FastAPI lets it through wherever it is raised."""
 
     def __init__(self, status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
         super().__init__(status, detail, headers)
@@ -35,22 +33,24 @@ class Problem(HTTPException):
     def response(self) -> Response:
         return Response(self.body(), self.status, self.headers, "application/problem+json")
 
-    def body(self) -> bytes:
+    def document(self) -> dict[str, Any]:
         title = self.code.replace("-", " ").capitalize()
-        document = {"type": TYPE + self.code, "title": title, "status": self.status, "detail": self.detail}
-        return orjson.dumps(document | self.more)
+        return {"type": TYPE + self.code, "title": title, "status": self.status, "detail": self.detail, **self.more}
+
+    def body(self) -> bytes:
+        return orjson.dumps(self.document())
 
 
 Statuses = Mapping[str, int]
-"""Of the refusals that are not 409, by code."""
+"""HTTP status by refusal code, for refusals that are not 409."""
 
 
 def of_refusal(refused: Refused, statuses: Statuses) -> Problem:
     return Problem(statuses.get(refused.code, 409), refused.code, refused.message)
 
 
-def unauthenticated(detail: str) -> Problem:
-    return Problem(401, "unauthenticated", detail, {"WWW-Authenticate": "Bearer"})
+def unauthenticated(detail: str, code: str = "unauthenticated") -> Problem:
+    return Problem(401, code, detail, {"WWW-Authenticate": "Bearer"})
 
 
 def _of(error: Exception) -> Problem:
@@ -77,7 +77,7 @@ def _of(error: Exception) -> Problem:
                 str(error.detail),
                 dict(error.headers or {}),
             )
-    if is_away(error):
+    if is_connection_error(error):
         return _unavailable()
     return Problem(500, "internal", "Something went wrong on our side; it has been logged.")
 
@@ -99,15 +99,15 @@ def _of_validation(error: RequestValidationError) -> Problem:
     )
 
 
-def answer(error: Exception, scope: Scope) -> Response:
-    """What whoever asked is told. What nobody foresaw is logged as well."""
+def error_response(error: Exception, scope: Scope) -> Response:
+    """Turns an error into its problem document. An unforeseen one is logged and says nothing about the inside."""
     app: FastAPI = scope["app"]
     if isinstance(error, Refused):
         return of_refusal(error, app.state.statuses).response()
     problem = _of(error)
     if problem.status == 500:
         log.error("unhandled", exc_info=error, extra={"path": scope["path"]})
-    if problem.status == 405:  # Starlette tells the methods of the first route of the path, and we have one for each
+    if problem.status == 405:  # Starlette names the methods of the path's first route only
         problem.headers = {"Allow": ", ".join(sorted(_methods(app, scope["path"])))}
     return problem.response()
 
@@ -118,7 +118,7 @@ def _methods(app: FastAPI, path: str) -> set[str]:
 
 
 async def _respond(request: Request, error: Exception) -> Response:
-    return answer(error, request.scope)
+    return error_response(error, request.scope)
 
 
 def install(app: FastAPI) -> None:
@@ -132,7 +132,7 @@ def install(app: FastAPI) -> None:
         OperatorError,
         RequestValidationError,
         HTTPException,
-        *AWAY,
+        *CONNECTION_ERRORS,
         Exception,
     ):
         app.add_exception_handler(kind, _respond)

@@ -1,8 +1,8 @@
-"""From settings to Kafka clients: the options every producer, consumer and admin client takes."""
+"""Turns settings into the options of Kafka clients: producers, consumers and the admin client."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -12,7 +12,7 @@ from aiokafka.helpers import create_ssl_context
 from shared.errors import OperatorError
 from shared.settings import Settings
 
-# A process that configures no logging (the command line) reports what is raised, not aiokafka's retries.
+# A process without logging (the command line) reports the final error, not each of aiokafka's retries.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
@@ -34,15 +34,23 @@ def client_options(settings: Settings) -> dict[str, Any]:
 async def open_admin(settings: Settings, request_timeout_ms: int = 10_000) -> AsyncIterator[AIOKafkaAdminClient]:
     admin = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=request_timeout_ms)
     try:
-        await admin.start()
-        yield admin
+        with kafka_errors(settings):
+            await admin.start()
+            yield admin
+    finally:
+        await admin.close()
+
+
+@contextmanager
+def kafka_errors(settings: Settings) -> Iterator[None]:
+    """Turns an error of Kafka within the block into one that tells an operator what to do."""
+    try:
+        yield
     except KafkaError as error:
         raise OperatorError(
             f"Kafka at {settings.kafka_bootstrap} does not answer: {error}",
             "Locally: till up. Elsewhere: check TILL_KAFKA_BOOTSTRAP and the TILL_KAFKA_SASL_ settings.",
         ) from error
-    finally:
-        await admin.close()
 
 
 def _ssl_context(settings: Settings) -> Any:

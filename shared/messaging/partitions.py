@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: CRC-32, as librdkafka does by default, so that any of its clients agrees."""
+"""Chooses the partition of a key: CRC-32, librdkafka's default, so that all of its clients agree with us."""
 
 from zlib import crc32
 

@@ -1,4 +1,14 @@
-"""Takes committed messages from the outbox to Kafka, in order, and deletes exactly what was acknowledged."""
+"""The relay of the transactional outbox: publishes committed rows to Kafka, in order, at least once.
+
+1. A service writes events and outbox rows in one transaction, so nothing is published that was not committed, and
+   everything committed is published eventually.
+2. The relay takes the rows that exist, lowest position first, sends one batch per partition with an idempotent
+   producer (acks=all), and deletes exactly the rows that Kafka acknowledged.
+3. One relay per service at a time, by an advisory lock in the connection that reads and deletes: a relay that loses
+   its connection loses its lock, and can delete nothing any more (fencing).
+
+A death between sending and deleting publishes rows twice, byte for byte the same; consumers are idempotent.
+"""
 
 import asyncio
 import logging
@@ -12,22 +22,22 @@ from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from shared.cancellation import heed_cancellation
-from shared.crashpoints import crashpoint
-from shared.database import AWAY, Connection, Pool, listening
 from shared.envelope import millis, unpack_headers
-from shared.kafka import client_options
-from shared.partitions import partition_of
+from shared.messaging.kafka import client_options
+from shared.messaging.partitions import partition_of
+from shared.recovery.crash_points import crashpoint
 from shared.settings import Settings
+from shared.store.database import CONNECTION_ERRORS, Connection, Pool, listening
 
 log = logging.getLogger(__name__)
 
-ROUND = 5_000
-BATCH_BYTES = 900_000
+ROWS_PER_ROUND = 5_000
+MAX_BATCH_BYTES = 900_000
 IDLE_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 
-# Everything that is there, lowest position first. Never `position > last`: a transaction that took a lower
-# position may commit later than one that took a higher, and its messages would be passed over for ever.
+# All rows that exist, lowest position first. Never a cursor (`position > last`): a transaction that took a lower
+# position may commit after one that took a higher, and its messages would be skipped forever.
 TAKE = """
 SELECT position, topic, key, value, headers, time FROM outbox
 WHERE position <> ALL($1::bigint[]) ORDER BY position LIMIT $2
@@ -36,21 +46,21 @@ DELETE = "DELETE FROM outbox WHERE position = ANY($1::bigint[])"
 
 
 class Batch(NamedTuple):
-    """For one partition."""
+    """The messages for one partition."""
 
     builder: BatchBuilder
     positions: list[int]
-    """Of its messages, in the outbox."""
+    """The positions of its messages in the outbox."""
 
 
 Batches = dict[tuple[str, int], Batch]
-"""By topic and partition."""
+"""Batches by topic and partition."""
 Sent = Sequence[tuple[Batch, "asyncio.Future[Any]"]]
-"""With what Kafka will answer."""
+"""Batches in flight, each with the future of its acknowledgement."""
 
 
 class Relay:
-    """One per service at a time (by advisory lock); others stand by and take over when it dies."""
+    """Publishes the outbox of one service. One relay works at a time; others stand by and take over when it dies."""
 
     def __init__(self, pool: Pool, settings: Settings, service: str) -> None:
         self._pool = pool
@@ -60,13 +70,13 @@ class Relay:
         self.published = 0
 
     async def run(self) -> None:
-        """Until cancelled. Whatever fails (a broker, the database) is waited out: the outbox keeps it all."""
+        """Publishes until cancelled. If a broker or the database fails, it waits: the outbox keeps everything."""
         while True:
             heed_cancellation()
             try:
-                async with self._the_only_one() as connection, open_producer(self._settings) as producer:
-                    await self._publish_for_ever(connection, producer)
-            except (*AWAY, asyncpg.PostgresError, KafkaError) as error:
+                async with self._lock_and_listen() as connection, open_producer(self._settings) as producer:
+                    await self._publish_forever(connection, producer)
+            except (*CONNECTION_ERRORS, asyncpg.PostgresError, KafkaError) as error:
                 log.warning(
                     "relay interrupted, it tries again",
                     extra={"service": self._service, "error": repr(error)},
@@ -74,12 +84,12 @@ class Relay:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def drained(self) -> None:
-        """Wait until the outbox is empty."""
+        """Waits until the outbox is empty."""
         while await self._pool.fetchval("SELECT EXISTS (SELECT FROM outbox)"):
             await asyncio.sleep(0.01)
 
     @asynccontextmanager
-    async def _the_only_one(self) -> AsyncIterator[Connection]:
+    async def _lock_and_listen(self) -> AsyncIterator[Connection]:
         async with (
             self._pool.acquire() as connection,
             relay_lock(connection, self._service),
@@ -90,20 +100,20 @@ class Relay:
     def _notified(self, *_: object) -> None:
         self._wake.set()
 
-    async def _publish_for_ever(self, connection: Connection, producer: AIOKafkaProducer) -> None:
+    async def _publish_forever(self, connection: Connection, producer: AIOKafkaProducer) -> None:
         batches = await self._take(connection, producer)
         while True:
             heed_cancellation()
             if not batches:
-                await self._woken()
+                await self._wait_for_rows()
                 batches = await self._take(connection, producer)
                 continue
-            # Committed, not sent: after a death here the next relay finds the same rows. Nothing lost.
+            # Committed, not sent: after a death here the next relay finds the same rows. Nothing is lost.
             crashpoint("committed, not sent")
             sent = await send(producer, batches)
             following = await self._take(connection, producer, sent)  # while Kafka stores what was sent
-            acknowledged, failure = await answers(sent)
-            # Sent, not deleted: after a death here they are sent again, byte for byte. Consumers see a duplicate.
+            acknowledged, failure = await acknowledgements(sent)
+            # Sent, not deleted: after a death here they are sent again, byte for byte. Consumers see duplicates.
             crashpoint("sent, not deleted")
             await connection.execute(DELETE, acknowledged)
             self.published += len(acknowledged)
@@ -111,12 +121,13 @@ class Relay:
                 raise failure
             batches = following
 
-    async def _take(self, connection: Connection, producer: AIOKafkaProducer, under_way: Sent = ()) -> Batches:
+    async def _take(self, connection: Connection, producer: AIOKafkaProducer, in_flight: Sent = ()) -> Batches:
+        """Takes the next rows, except those in flight, and packs them into batches."""
         self._wake.clear()
-        positions = [position for batch, _ in under_way for position in batch.positions]
-        return await pack(producer, await connection.fetch(TAKE, positions, ROUND))
+        positions = [position for batch, _ in in_flight for position in batch.positions]
+        return await pack(producer, await connection.fetch(TAKE, positions, ROWS_PER_ROUND))
 
-    async def _woken(self) -> None:
+    async def _wait_for_rows(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(IDLE_SECONDS):  # a NOTIFY can be missed while reconnecting
                 await self._wake.wait()
@@ -124,14 +135,14 @@ class Relay:
 
 @asynccontextmanager
 async def relay_lock(connection: Connection, service: str) -> AsyncIterator[None]:
-    """The lock lives in the connection that reads and deletes: who loses it can delete nothing any more."""
+    """Holds the relay's lock in the connection that reads and deletes: losing the lock means losing both."""
     while not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", f"relay {service}"):
         await asyncio.sleep(RETRY_SECONDS)
     try:
         yield
     finally:
-        with suppress(asyncpg.InterfaceError):  # it is gone already
-            connection.terminate()  # and its lock with it: back in the pool, it would be nobody's
+        with suppress(asyncpg.InterfaceError):  # the connection is gone already
+            connection.terminate()  # and its lock with it: back in the pool, it would hold the lock forever
 
 
 @asynccontextmanager
@@ -140,26 +151,29 @@ async def open_producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
         **client_options(settings),
         enable_idempotence=True,
         acks="all",
-        max_batch_size=BATCH_BYTES,
+        max_batch_size=MAX_BATCH_BYTES,
         request_timeout_ms=10_000,
     )
     try:
         await producer.start()
         yield producer
     finally:
-        # An idempotent producer never gives a batch up. The store has it all, so we need not wait for it.
+        # An idempotent producer never gives up on a batch. The outbox still has the rows, so it need not be waited for.
         with suppress(TimeoutError):
             async with asyncio.timeout(5):
                 await producer.stop()
 
 
 async def publish(producer: AIOKafkaProducer, rows: Sequence[Any]) -> tuple[list[int], KafkaError | None]:
-    """The positions that were acknowledged (of what is too much for a batch, none are), and what went wrong, if so."""
-    return await answers(await send(producer, await pack(producer, rows)))
+    """Sends rows and returns the positions that were acknowledged, and the failure if there was one.
+
+    Rows that do not fit into a batch are not sent: they are not among the positions, and the caller sends them next.
+    """
+    return await acknowledgements(await send(producer, await pack(producer, rows)))
 
 
 async def pack(producer: AIOKafkaProducer, rows: Sequence[Any]) -> Batches:
-    """One batch for each partition. What is too much for it is left for the next."""
+    """Packs rows into one batch per partition. Rows that do not fit are left for the next round."""
     batches: Batches = {}
     partitions: dict[str, int] = {}
     full: set[tuple[str, int]] = set()
@@ -181,8 +195,10 @@ async def pack(producer: AIOKafkaProducer, rows: Sequence[Any]) -> Batches:
 
 
 async def send(producer: AIOKafkaProducer, batches: Batches) -> Sent:
-    """One batch to each partition, and no more before the answers are there: were a second in flight, it could arrive
-    although the first did not, and the retry would break the order of a stream.
+    """Sends one batch to each partition.
+
+    The next one must wait for the acknowledgements: with two in flight, the second could arrive although the first did
+    not, and the retry would break the order of a stream.
     """
     return [
         (batch, await producer.send_batch(batch.builder, topic, partition=partition))
@@ -190,9 +206,9 @@ async def send(producer: AIOKafkaProducer, batches: Batches) -> Sent:
     ]
 
 
-async def answers(sent: Sent) -> tuple[list[int], KafkaError | None]:
-    """The positions that were acknowledged, and what went wrong, if anything."""
-    results = await asyncio.gather(*(answer for _, answer in sent), return_exceptions=True)
+async def acknowledgements(sent: Sent) -> tuple[list[int], KafkaError | None]:
+    """Waits for Kafka, and returns the acknowledged positions, and the failure if there was one."""
+    results = await asyncio.gather(*(future for _, future in sent), return_exceptions=True)
     acknowledged: list[int] = []
     failure: KafkaError | None = None
     for (batch, _), result in zip(sent, results, strict=True):

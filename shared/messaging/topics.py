@@ -1,7 +1,7 @@
-"""Topics as code: what `schemas/topics.toml` declares, and how a cluster differs from it.
+"""Topics as code: compares a cluster with `schemas/topics.toml`, and creates what is missing.
 
-A missing topic is created. One that exists otherwise is reported and never altered: repartitioning breaks
-the order of streams, and a shorter retention deletes history.
+An existing topic that differs is reported and never altered: repartitioning breaks the order of streams, and a
+shorter retention deletes history.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 
 from shared.errors import OperatorError
-from shared.kafka import open_admin
+from shared.messaging.kafka import open_admin
 from shared.settings import Settings
 
 REPLICAS = 3
@@ -23,6 +23,8 @@ REPLICAS = 3
 
 @dataclass(frozen=True)
 class Topic:
+    """A topic as declared."""
+
     name: str
     about: str
     partitions: int
@@ -42,6 +44,8 @@ class Topic:
 
 @dataclass(frozen=True)
 class Drift:
+    """A setting of an existing topic that differs from its declaration."""
+
     topic: str
     setting: str
     declared: str
@@ -52,12 +56,12 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TopicComparison:
     replication: int
     missing: list[Topic]
     drift: list[Drift]
     undeclared: list[str]
-    """Not a fault: a cluster may be shared with others."""
+    """Topics of others; a cluster may be shared, so they are no fault."""
 
     @property
     def agrees(self) -> bool:
@@ -70,12 +74,13 @@ def declared_topics(text: str | None = None) -> list[Topic]:
     return [Topic(name=name, **(defaults | values)) for name, values in document["topics"].items()]
 
 
-async def compare(settings: Settings, topics: Iterable[Topic] | None = None) -> Comparison:
+async def compare_topics(settings: Settings, topics: Iterable[Topic] | None = None) -> TopicComparison:
     async with open_admin(settings) as admin:
         return await _compare(admin, settings, list(topics or declared_topics()))
 
 
-async def ensure(settings: Settings, topics: Iterable[Topic] | None = None) -> list[Drift]:
+async def ensure_topics(settings: Settings, topics: Iterable[Topic] | None = None) -> list[Drift]:
+    """Creates missing topics and returns how the existing ones differ from their declaration."""
     async with open_admin(settings) as admin:
         found = await _compare(admin, settings, list(topics or declared_topics()))
         if found.missing:
@@ -83,14 +88,14 @@ async def ensure(settings: Settings, topics: Iterable[Topic] | None = None) -> l
         return found.drift
 
 
-async def _compare(admin: AIOKafkaAdminClient, settings: Settings, topics: list[Topic]) -> Comparison:
+async def _compare(admin: AIOKafkaAdminClient, settings: Settings, topics: list[Topic]) -> TopicComparison:
     cluster = await admin.describe_cluster()
-    # A broker that is down right now still counts: its absence must not lower what a topic is given.
+    # A broker that is down right now still counts: its absence must not lower the replication of a new topic.
     replication = REPLICAS if max(len(cluster["brokers"]), settings.kafka_brokers) >= REPLICAS else 1
     existing = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
     names = {topic.name for topic in topics}
     configs = await _configs(admin, names & existing.keys())
-    return Comparison(
+    return TopicComparison(
         replication=replication,
         missing=[topic for topic in topics if topic.name not in existing],
         drift=[

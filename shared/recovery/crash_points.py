@@ -1,6 +1,6 @@
-"""The named places between two stores where a process may die. Tests arm one, and the process dies there.
+"""Crash points: named places between two durable steps. Tests arm one, and the process kills itself there.
 
-At each call, a comment says what is durable by then and what happens after the restart.
+A comment at each call tells what is durable by then, and what happens after the restart.
 """
 
 import os
@@ -10,7 +10,7 @@ _armed = ""
 
 
 def arm(point: str) -> None:
-    global _armed  # noqa: PLW0603 - one process, one death
+    global _armed  # noqa: PLW0603 - one process dies once
     _armed = point
 
 

@@ -1,19 +1,21 @@
-"""What a retry of a dead letter would do, found out by doing it in a transaction that is rolled back."""
+"""Finds out what a retry of a dead letter would do, by doing it in a transaction that is rolled back."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from shared.consumer import TRANSIENT, Consumer, Incoming
-from shared.database import Connection
-from shared.deadletters import Letter, reason
+from shared.envelope import millis, now
 from shared.errors import OperatorError
+from shared.messaging.consumer import TRANSIENT, Consumer
+from shared.messaging.incoming import Incoming
+from shared.recovery.dead_letters import Letter, reason
+from shared.recovery.retry import FailedAgain, NoConsumer, prepare
 from shared.service import Runtime
-from shared.settling import FailedAgain, NoConsumer, prepare
-from shared.tables import KERNEL
+from shared.store.database import Connection
+from shared.store.tables import KERNEL
 
-BY_US = "xmin = pg_current_xact_id()::xid"
+WRITTEN_HERE = "xmin = pg_current_xact_id()::xid"
 VIEWS = """
 SELECT tablename FROM pg_tables
 WHERE schemaname = current_schema() AND tablename <> 'alembic_version' AND tablename <> ALL($1::text[])
@@ -23,14 +25,16 @@ ORDER BY tablename
 
 @dataclass
 class Rehearsal:
+    """The result of a rehearsal: what a retry would write, or why it would fail."""
+
     error: str = ""
-    """Why it would fail again, if it would."""
+    """Why it would fail again; empty if it would succeed."""
     commands: list[tuple[str, Any]] = field(default_factory=list)
-    """Of a reaction: the streams, and what would be asked of each."""
+    """The commands of a reaction, each with its stream."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """That would be appended: stream, version and type."""
+    """The events that would be appended: stream, version and type."""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """By table, those that would be written, as they would be."""
+    """The rows that would be written, by table."""
 
 
 async def rehearse(runtime: Runtime, letter: Letter) -> Rehearsal:
@@ -40,32 +44,33 @@ async def rehearse(runtime: Runtime, letter: Letter) -> Rehearsal:
         return Rehearsal(error.message)
     rehearsal = Rehearsal()
     try:
-        message = await consumer.incoming(record)
+        message = await consumer.decode(record)
         if reaction:
-            rehearsal.commands = list(reaction.react(message))
+            rehearsal.commands = list(reaction.react(message, millis(now())))
         async with runtime.pool.acquire() as connection:
-            await _apply_and_undo(connection, consumer, message, rehearsal)
+            await _apply_and_roll_back(connection, consumer, message, rehearsal)
     except TRANSIENT as error:
-        raise OperatorError(
-            f"What a retry would do cannot be found out: {reason(error)}", "See: till status"
-        ) from error
-    except Exception as error:  # whatever it is, it is what a retry would meet
+        raise OperatorError(f"The retry cannot be rehearsed: {reason(error)}", "See: till status") from error
+    except Exception as error:  # a retry would fail in the same way
         rehearsal.error = reason(error)
     return rehearsal
 
 
-async def _apply_and_undo(connection: Connection, consumer: Consumer, message: Incoming, rehearsal: Rehearsal) -> None:
+async def _apply_and_roll_back(
+    connection: Connection, consumer: Consumer, message: Incoming, rehearsal: Rehearsal
+) -> None:
     transaction = connection.transaction()
     await transaction.start()
     try:
         last = await connection.fetchval("SELECT coalesce(max(position), 0) FROM events")
-        await consumer.apply_again(connection, message)
+        await consumer.apply_dead_letter(connection, message)
         appended = await connection.fetch(
-            f"SELECT stream_id, version, type FROM events WHERE position > $1 AND {BY_US} ORDER BY position", last
+            f"SELECT stream_id, version, type FROM events WHERE position > $1 AND {WRITTEN_HERE} ORDER BY position",
+            last,
         )
         rehearsal.events = [dict(row) for row in appended]
         for (table,) in await connection.fetch(VIEWS, list(KERNEL.tables)):
-            if rows := await connection.fetch(f'SELECT to_jsonb(t) FROM "{table}" t WHERE t.{BY_US}'):
+            if rows := await connection.fetch(f'SELECT to_jsonb(t) FROM "{table}" t WHERE t.{WRITTEN_HERE}'):
                 rehearsal.rows[table] = [orjson.loads(row[0]) for row in rows]
     finally:
         await transaction.rollback()

@@ -1,25 +1,26 @@
 """Connections of a service: a pool whose search_path is the service's own PostgreSQL schema."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import asyncpg
 
 from shared.errors import OperatorError
 
-if TYPE_CHECKING:  # it takes longer to import than all that a command needs to ask a question
+if TYPE_CHECKING:  # importing it takes longer than everything `till state` needs
     from shared.settings import Settings
 
 # asyncpg's stubs are generic where its classes are not.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
-# What is raised when the server is away, as opposed to when a statement is wrong.
-AWAY = (
+# Raised when the server cannot be reached, as opposed to when a statement is wrong.
+CONNECTION_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # of a connection that is used in the moment in which it breaks
+    asyncpg.InternalClientError,  # a connection that is used at the moment it breaks
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -29,13 +30,41 @@ AWAY = (
 )
 
 
-def is_away(error: BaseException) -> bool:
-    """asyncpg counts an argument that it cannot send among its interface errors; that is not the server's fault."""
-    return isinstance(error, AWAY) and not isinstance(error, ValueError)
+class SharedSchema(NamedTuple):
+    """A PostgreSQL schema that several services use, and the folder of its migrations."""
+
+    name: str
+    migrations: Path
 
 
-async def _as_it_is(_connection: object) -> None:
-    """Whoever locks or listens undoes it. To have the server do it would make of every round trip two."""
+class Unavailable(Exception):
+    """The database cannot be reached. What was in flight may or may not be stored.
+
+    A retry with the same Idempotency-Key finds out.
+    """
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"PostgreSQL: {cause!r}")
+
+
+def is_connection_error(error: BaseException) -> bool:
+    """Tells a missing server from a wrong argument, which asyncpg counts among its interface errors too."""
+    return isinstance(error, CONNECTION_ERRORS) and not isinstance(error, ValueError)
+
+
+@contextmanager
+def raising_unavailable() -> Iterator[None]:
+    """Turns the many errors that asyncpg has for a server that cannot be reached into Unavailable."""
+    try:
+        yield
+    except CONNECTION_ERRORS as error:
+        if not is_connection_error(error):
+            raise
+        raise Unavailable(error) from error
+
+
+async def _keep_session_state(_connection: object) -> None:
+    """Skips the RESET on release, which costs a round trip. Code that uses LOCK or LISTEN cleans up itself."""
 
 
 async def open_pool(settings: "Settings", service: str, size: int | None = None) -> Pool:
@@ -49,10 +78,10 @@ async def pool_at(url: str, service: str, size: int) -> Pool:
             min_size=1,
             max_size=size,
             command_timeout=30,
-            reset=_as_it_is,
+            reset=_keep_session_state,
             server_settings={"search_path": service, "application_name": f"till {service}"},
         )
-    except (*AWAY, asyncpg.InvalidPasswordError, asyncpg.InvalidCatalogNameError) as error:
+    except (*CONNECTION_ERRORS, asyncpg.InvalidPasswordError, asyncpg.InvalidCatalogNameError) as error:
         raise OperatorError(
             f"PostgreSQL does not answer: {error}", "Start it with: till up. Or set TILL_DATABASE_URL."
         ) from error
@@ -60,12 +89,12 @@ async def pool_at(url: str, service: str, size: int) -> Pool:
 
 @asynccontextmanager
 async def listening(connection: Connection, channel: str, notified: Callable[..., None]) -> AsyncIterator[None]:
-    """Be told of every NOTIFY on the channel, until the end of the block or of the connection."""
+    """Calls `notified` for every NOTIFY on the channel, until the end of the block or of the connection."""
     await connection.add_listener(channel, notified)
     try:
         yield
     finally:
         if connection.is_closed():
-            connection.terminate()  # or asyncpg leaves the listener on it, and warns of it
+            connection.terminate()  # otherwise asyncpg leaves the listener on it and warns about it
         else:
             await connection.remove_listener(channel, notified)

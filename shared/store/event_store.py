@@ -1,59 +1,50 @@
-"""The event store: append under an optimistic lock with shared commits; load by stream, version, time, position."""
+"""The event store: appends under optimistic concurrency control, and loads streams by version or time."""
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import asyncpg
 
-from shared.crashpoints import crashpoint
-from shared.database import AWAY, Connection, Pool, is_away
 from shared.envelope import Message, Recorded
 from shared.errors import Refused
+from shared.recovery.crash_points import crashpoint
+from shared.store.answers import StoredAnswer
+from shared.store.batching import Batcher
+from shared.store.database import CONNECTION_ERRORS, Connection, Pool, Unavailable, is_connection_error
 
-RETRY_SECONDS = 0.2
-LARGEST = 900_000
-"""Bytes of a message, headers included. A broker takes a megabyte, unless it is told otherwise."""
+LARGEST_MESSAGE = 900_000
+"""Bytes of a message, headers included. A broker takes a megabyte by default."""
 TOO_LARGE = "event-too-large"
+MAX_VERSION = 2**31 - 1
+"""The largest version that the column can hold."""
 
 
 class Conflict(Exception):
-    """Someone else appended first, or answered this Idempotency-Key first. Nothing was written; load and try again."""
+    """Another writer appended first, or used this Idempotency-Key first. Nothing was written; load and try again."""
 
 
 class TooLarge(Refused):
-    """Were it stored, it would never leave: no broker takes it, and everything behind it would wait."""
+    """The message is larger than brokers accept. If it were stored, the outbox would be stuck behind it forever."""
 
     def __init__(self, message: Message) -> None:
         size = f"{len(message.value)} bytes and {len(message.headers)} of headers"
-        super().__init__(TOO_LARGE, f"{size} for {message.topic} are more than the {LARGEST} that a message may have.")
-
-
-class Unavailable(Exception):
-    """The database is away. What was in flight may or may not be stored: only an Idempotency-Key tells."""
-
-
-class StoredAnswer(NamedTuple):
-    actor: str
-    key: str
-    request: bytes
-    status: int
-    headers: bytes
-    body: bytes
-    time: datetime
+        super().__init__(
+            TOO_LARGE, f"{size} for {message.topic} are more than the {LARGEST_MESSAGE} that a message may have."
+        )
 
 
 @dataclass(slots=True)
 class Write:
-    """All that one decision changes, stored together or not at all."""
+    """All that one decision changes, stored together or not at all: this is the transactional outbox."""
 
     events: list[Recorded] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     answers: list[StoredAnswer] = field(default_factory=list)
-    deadlines: list[tuple[str, datetime, int]] = field(default_factory=list)
-    """Stream, moment, and the version of the event that sets it."""
+    deadlines: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    """For each stream, the moment to look at it again and the version of the event that asks for it."""
 
     def __bool__(self) -> bool:
         return bool(self.events or self.messages or self.answers or self.deadlines)
@@ -81,13 +72,13 @@ WITH event AS (
 SELECT pg_notify('outbox_' || current_schema(), '')
 """
 
-# LATERAL: each stream is looked up in the index, whatever the planner thinks of their number.
+# LATERAL makes PostgreSQL look each stream up in the index, however many it expects.
 LOAD = """
-SELECT known.stream_id, news.value
-FROM unnest($1::text[], $2::int[]) AS known (stream_id, reached), LATERAL (
+SELECT wanted.stream_id, next.value
+FROM unnest($1::text[], $2::int[]) AS wanted (stream_id, reached), LATERAL (
     SELECT version, value FROM events
-    WHERE events.stream_id = known.stream_id AND version > reached ORDER BY version LIMIT $3) AS news
-ORDER BY known.stream_id, news.version
+    WHERE events.stream_id = wanted.stream_id AND version > reached ORDER BY version LIMIT $3) AS next
+ORDER BY wanted.stream_id, next.version
 """
 
 EVENT_COLUMNS = (
@@ -96,95 +87,55 @@ EVENT_COLUMNS = (
 
 
 class EventStore:
-    """Open with `async with`. Appends of concurrent callers travel in one statement and share one fsync."""
+    """Open with `async with`. Appends of concurrent callers go in one statement and share one fsync (group commit)."""
 
     def __init__(self, pool: Pool, *, group_size: int = 256) -> None:
         self.pool = pool
-        self._group_size = group_size
-        self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
-        self._wake = asyncio.Event()
-        self._committer: asyncio.Task[None] | None = None
+        self._group_commit: Batcher[Write, None] = Batcher(self._commit, group_size)
+        self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
-        self._committer = asyncio.create_task(self._commit_groups(), name="group commit")
+        # Connects now, so that the first append need not wait for it. Later, the pool might open a connection in the
+        # background while it closes, which asyncpg cannot cancel cleanly.
+        with suppress(*CONNECTION_ERRORS):
+            await self._connected()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Whatever was accepted is committed before this returns."""
-        while self._waiting:
-            await asyncio.wait([future for _, future in self._waiting])
-        if self._committer:
-            self._committer.cancel()
-            await asyncio.gather(self._committer, return_exceptions=True)
+        """Commits every accepted write before it returns."""
+        await self._group_commit.finish()
+        await self._release()
 
     async def append(self, write: Write) -> None:
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append((write, done))
-        self._wake.set()
-        await done
+        await self._group_commit.submit("all streams", write)
 
-    async def _commit_groups(self) -> None:
-        while True:
-            try:
-                # Held for good: going back to the pool costs a round trip, as much as a commit.
-                async with self.pool.acquire() as connection:
-                    while not connection.is_closed():
-                        await self._commit_next(connection)
-            except AWAY as away:
-                await self._fail_waiting(away)
-
-    async def _commit_next(self, connection: Connection) -> None:
-        await self._wake.wait()
-        if connection.is_closed():  # while nobody wrote: what waits now shall not pay for it
-            return
-        self._wake.clear()
-        while group := self._waiting[: self._group_size]:
-            errors = await self._commit_group(connection, group)
-            del self._waiting[: len(group)]
-            # Durable from here on: the answer may be lost, the events cannot. The relay finds them in the outbox.
-            crashpoint("committed, not answered")
-            for (_, done), error in zip(group, errors, strict=True):
-                if done.done():
-                    continue  # the caller went away; what it asked for is done all the same
-                if error:
-                    done.set_exception(error)
-                else:
-                    done.set_result(None)
-
-    async def _commit_group(
-        self, connection: Connection, group: list[tuple[Write, asyncio.Future[None]]]
-    ) -> Sequence[Exception | None]:
-        writes = [write for write, _ in group]
+    async def _commit(self, _key: str, writes: Sequence[Write]) -> Sequence[Exception | None]:
         try:
-            await execute(connection, writes)
-        except Exception as error:
-            if is_away(error):  # they may be stored all the same: to try again would find ourselves in the way
-                return [Unavailable(f"PostgreSQL: {error!r}")] * len(group)
-            # One of them lost a race, or is not storable, and took the others down with it: each for itself.
-            return [await self._commit_one(connection, write) for write in writes]
-        return [None] * len(group)
+            connection = await self._connected()
+        except CONNECTION_ERRORS as error:
+            return [Unavailable(error)] * len(writes)
+        errors = await _commit_together(connection, writes)
+        # The writes are durable from here on: the answer may be lost, the events cannot. The relay finds them in the
+        # outbox.
+        crashpoint("committed, not answered")
+        return errors
 
-    async def _commit_one(self, connection: Connection, write: Write) -> Exception | None:
-        try:
-            await execute(connection, [write])
-        except asyncpg.UniqueViolationError as lost:
-            return Conflict(lost.constraint_name)
-        except Exception as error:  # it belongs to who waits for it; the committer lives on
-            return Unavailable(f"PostgreSQL: {error!r}") if is_away(error) else error
-        return None
+    async def _connected(self) -> Connection:
+        """Holds on to one connection: returning it to the pool costs a round trip, as much as a commit."""
+        if self._connection is None or _is_lost(self._connection):
+            await self._release()
+            self._connection = await self.pool.acquire()
+        return self._connection
 
-    async def _fail_waiting(self, away: BaseException) -> None:
-        """No connection to be had. Nothing of what waits was sent: say so at once rather than let it hang."""
-        waiting, self._waiting = self._waiting, []
-        for _, done in waiting:
-            if not done.done():
-                done.set_exception(Unavailable(f"PostgreSQL: {away!r}"))
-        await asyncio.sleep(RETRY_SECONDS)
+    async def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await self.pool.release(connection)  # type: ignore[arg-type] # it is one of the pool's own
 
     async def load(
         self, stream_id: str, after: int = 0, limit: int = 5000, source: "Connection | None" = None
     ) -> list[bytes]:
-        """The values of a stream's next events: all that a fold needs."""
+        """The values of a stream's next events, which is all that a fold needs."""
         rows = await (source or self.pool).fetch(
             "SELECT value FROM events WHERE stream_id = $1 AND version > $2 ORDER BY version LIMIT $3",
             stream_id,
@@ -196,7 +147,7 @@ class EventStore:
     async def load_timed(
         self, stream_id: str, after: int, up_to: int, limit: int = 1000
     ) -> list[tuple[datetime, bytes]]:
-        """The same with their times, for who folds up to a moment."""
+        """Times and values of a stream's next events, for a fold up to a moment."""
         rows = await self.pool.fetch(
             "SELECT time, value FROM events WHERE stream_id = $1 AND version > $2 AND version <= $3"
             " ORDER BY version LIMIT $4",
@@ -210,15 +161,17 @@ class EventStore:
     async def load_all(
         self, reached: Mapping[str, int], source: "Connection | None" = None, limit: int = 1000
     ) -> dict[str, list[bytes]]:
-        """The same of many streams in one round trip, each after the version that is reached: of those with news."""
-        if len(reached) == 1:  # a long stream, mostly: the join of many is slower
+        """The values after the version that each stream has reached, in one round trip; no entry for a stream that
+        has none.
+        """
+        if len(reached) == 1:  # often a long stream, for which the join is slower
             [(stream_id, after)] = reached.items()
             values = await self.load(stream_id, after, limit, source)
             return {stream_id: values} if values else {}
-        news: dict[str, list[bytes]] = {}
+        loaded: dict[str, list[bytes]] = {}
         for stream_id, value in await (source or self.pool).fetch(LOAD, [*reached], [*reached.values()], limit):
-            news.setdefault(stream_id, []).append(value)
-        return news
+            loaded.setdefault(stream_id, []).append(value)
+        return loaded
 
     async def history(
         self,
@@ -226,61 +179,66 @@ class EventStore:
         *,
         after: int = 0,
         version: int | None = None,
-        at: datetime | None = None,
         correlation_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[Recorded]:
-        """A stream's events with their envelopes: up to a version or a moment, or those of some requests alone."""
+        """A stream's events with their envelopes, up to a version, or only those of some requests."""
         rows = await self.pool.fetch(
             f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1 AND version > $2"
-            " AND version <= coalesce($3, version) AND time <= coalesce($4, time)"
-            " AND ($5::text[] IS NULL OR correlation_id = ANY($5)) ORDER BY version LIMIT $6",
+            " AND version <= coalesce($3, version) AND ($4::text[] IS NULL OR correlation_id = ANY($4))"
+            " ORDER BY version LIMIT $5",
             stream_id,
             after,
             version,
-            at,
             correlation_ids,
             limit,
         )
         return [Recorded(*row) for row in rows]
 
-    async def read(self, after: int = 0, chunk: int = 5000) -> AsyncIterator[tuple[int, Recorded]]:
-        """Every event by position, in chunks: memory stays flat."""
-        while True:
-            rows = await self.pool.fetch(
-                f"SELECT position, {EVENT_COLUMNS} FROM events WHERE position > $1 ORDER BY position LIMIT $2",
-                after,
-                chunk,
-            )
-            for row in rows:
-                yield row[0], Recorded(*row[1:])
-            if len(rows) < chunk:
-                return
-            after = rows[-1][0]
 
-    async def answer(self, actor: str, key: str) -> StoredAnswer | None:
-        row = await self.pool.fetchrow(
-            "SELECT actor, key, request, status, headers, body, time FROM answers WHERE actor = $1 AND key = $2",
-            actor,
-            key,
-        )
-        return StoredAnswer(*row) if row else None
+def _is_lost(connection: Connection) -> bool:
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:  # the pool has taken it back already
+        return True
+
+
+async def _commit_together(connection: Connection, writes: Sequence[Write]) -> Sequence[Exception | None]:
+    try:
+        await execute(connection, writes)
+    except Exception as error:
+        if is_connection_error(error):  # they may be stored all the same: a second try could conflict with the first
+            return [Unavailable(error)] * len(writes)
+        # One of them lost a race or cannot be stored, and the statement failed for all: now each by itself.
+        return [await _commit_alone(connection, write) for write in writes]
+    return [None] * len(writes)
+
+
+async def _commit_alone(connection: Connection, write: Write) -> Exception | None:
+    try:
+        await execute(connection, [write])
+    except asyncpg.UniqueViolationError as lost:
+        return Conflict(lost.constraint_name)
+    except Exception as error:  # it belongs to the caller of this write alone
+        return Unavailable(error) if is_connection_error(error) else error
+    return None
 
 
 async def execute(connection: Connection, writes: Sequence[Write]) -> None:
-    """Store the writes in one statement; a transaction around it is the caller's affair."""
+    """Stores the writes in one statement, which is a transaction of its own unless the caller has opened one."""
     for write in writes:
         for message in write.messages:
-            if len(message.value) + len(message.headers) > LARGEST:
+            if len(message.value) + len(message.headers) > LARGEST_MESSAGE:
                 raise TooLarge(message)
     await connection.fetchval(
         APPEND,
         *columns([event for write in writes for event in write.events], 10),
         *columns([message for write in writes for message in write.messages], 5),
         *columns([answer for write in writes for answer in write.answers], 7),
-        *columns([deadline for write in writes for deadline in write.deadlines], 3),
+        *columns([(stream_id, *due) for write in writes for stream_id, due in write.deadlines.items()], 3),
     )
 
 
 def columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    """Transposes rows for `unnest`, which takes one array per column."""
     return list(zip(*rows, strict=True)) if rows else [()] * width

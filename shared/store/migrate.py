@@ -1,5 +1,10 @@
-"""Brings a service's PostgreSQL schema up to date, after the vault's: the kernel's tables, then the service's own."""
+"""Brings PostgreSQL schemas up to date: those that a service shares with others, then the service's own.
 
+A service's schema gets the kernel's tables first, then the tables of the service's own migrations folder. Each schema
+has an `alembic_version` table of its own.
+"""
+
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -8,42 +13,37 @@ from alembic.config import Config
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-KERNEL = Path(str(files("shared.migrations")))
-VAULT = "vault"
-"""The schema of the customers' keys. It belongs to no service, and is there before any."""
+from shared.store.database import SharedSchema
+
+SCRIPTS = Path(str(files("shared.store.migrations")))
+KERNEL_MIGRATIONS = SCRIPTS / "versions"
 
 
-def config(schema: str, connection: Connection) -> Config:
-    settings = Config()
-    settings.set_main_option("script_location", str(KERNEL))
-    settings.set_main_option("version_locations", "\n".join(map(str, _locations(schema))))
-    settings.set_main_option("path_separator", "newline")
-    settings.attributes.update(connection=connection, schema=schema)
-    return settings
-
-
-def _locations(schema: str) -> list[Path]:
-    if schema == VAULT:
-        return [KERNEL / VAULT]
-    own = Path(str(files("services"))) / schema / "migrations"
-    return [KERNEL / "versions", own] if own.is_dir() else [KERNEL / "versions"]
-
-
-async def migrate(database_url: str, service: str) -> None:
+async def migrate(
+    database_url: str, service: str, migrations: Path | None = None, shared_schemas: Sequence[SharedSchema] = ()
+) -> None:
+    """Upgrades in one transaction. Several processes may call this at once; they take turns."""
     engine = create_async_engine(
         database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
         connect_args={"server_settings": {"search_path": service}},
     )
+    own = [KERNEL_MIGRATIONS, migrations] if migrations else [KERNEL_MIGRATIONS]
     try:
         async with engine.begin() as connection:
-            for schema in (VAULT, service):
-                await connection.run_sync(_upgrade, schema)
+            for shared in shared_schemas:
+                await connection.run_sync(upgrade, shared.name, [shared.migrations])
+            await connection.run_sync(upgrade, service, own)
     finally:
         await engine.dispose()
 
 
-def _upgrade(connection: Connection, schema: str) -> None:
-    # Two processes may start at once: the second waits here, and of the same service finds nothing to do.
+def upgrade(connection: Connection, schema: str, folders: Sequence[Path]) -> None:
+    # The second of two processes that start at once waits here, and then finds nothing to do.
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:lock))"), {"lock": f"migrate {schema}"})
     connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
-    command.upgrade(config(schema, connection), "heads")
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    config.set_main_option("version_locations", "\n".join(map(str, folders)))
+    config.set_main_option("path_separator", "newline")
+    config.attributes.update(connection=connection, schema=schema)
+    command.upgrade(config, "heads")

@@ -1,6 +1,7 @@
-"""States on the way of long streams, so that a hot product's stock is not folded from its first day each time.
+"""Stored states of long streams, so that they are not folded from their first event each time.
 
-The latest is there for who decides, and milestones for who looks back: any moment of a stream is near one of them.
+A snapshot is the latest stored state of a stream, one row per stream, for deciding. Milestones are older states at
+intervals, for time travel: every moment of a stream is near one. Both are caches and may be deleted at any time.
 """
 
 import hashlib
@@ -15,24 +16,25 @@ from typing import Any, get_args, get_type_hints
 
 import orjson
 
-from shared.codec import Convert, from_record, to_record
-from shared.database import AWAY, Connection, Pool
 from shared.decider import Decider
+from shared.schemas.records import Convert, from_record, to_record
+from shared.store.database import CONNECTION_ERRORS, Connection, Pool
 
 log = logging.getLogger(__name__)
 
 FORMAT = "records as JSON objects"
-"""Part of what names a fold: who would write a state otherwise is another one."""
+"""Part of the fingerprint: a new serialization format makes old snapshots invalid."""
 EVERY = 500
+"""Versions between two snapshots."""
 MILESTONES = 32
-"""At most so many of a stream, and one more: where there would be more, every other one goes."""
+"""Milestones kept per stream (33 at most). Beyond that the spacing doubles and every second one is deleted."""
 
 SAVE = """
 INSERT INTO snapshots (stream_id, version, fold, state) VALUES ($1, $2, $3, $4)
 ON CONFLICT (stream_id) DO UPDATE SET version = excluded.version, fold = excluded.fold, state = excluded.state
 WHERE snapshots.fold <> excluded.fold OR snapshots.version < excluded.version
 """
-# `until` is the latest time of all events so far, not that of the last one: the clocks of two servers may disagree.
+# `until` is the latest time of all events so far, which need not be that of the last one: clocks may disagree.
 MARK = """
 WITH last AS (
     SELECT version, until FROM milestones WHERE stream_id = $1 AND fold = $3 AND version <= $2
@@ -50,7 +52,7 @@ DELETE FROM milestones WHERE stream_id = $1 AND version NOT IN (
 """
 NEAREST = """
 SELECT version, state FROM milestones
-WHERE stream_id = $1 AND fold = $2 AND version <= coalesce($3, version) AND until <= coalesce($4, until)
+WHERE stream_id = $1 AND fold = $2 AND version <= $3 AND until <= coalesce($4, until)
 ORDER BY version DESC LIMIT 1
 """
 
@@ -63,32 +65,35 @@ class Snapshots:
         self._types = {state.__name__: state for state in get_args(states) or (states,)}
         self._fold = fold_fingerprint(decider)
 
-    def wanted(self, before: int, after: int) -> bool:
+    def due(self, before: int, after: int) -> bool:
         return after // self._every > before // self._every
 
     async def load(self, stream_ids: Sequence[str], source: "Connection | None" = None) -> dict[str, tuple[Any, int]]:
-        """State and version, of those of the streams that have one."""
+        """State and version of each stream that has a snapshot."""
         rows = await (source or self._pool).fetch(
             "SELECT stream_id, version, state FROM snapshots WHERE stream_id = ANY($1::text[]) AND fold = $2",
             stream_ids,
             self._fold,
         )
-        return {row["stream_id"]: (self._unpacked(row["state"]), row["version"]) for row in rows}
+        return {row["stream_id"]: (self._deserialized(row["state"]), row["version"]) for row in rows}
 
-    async def nearest(self, stream_id: str, version: int | None, at: datetime | None) -> tuple[Any, int] | None:
-        """The last milestone that is not past the version, and has nothing in it from after the moment."""
+    async def nearest(self, stream_id: str, version: int, at: datetime | None) -> tuple[Any, int] | None:
+        """The last milestone up to the version that contains no event after the moment."""
         row = await self._pool.fetchrow(NEAREST, stream_id, self._fold, version, at)
-        return (self._unpacked(row["state"]), row["version"]) if row else None
+        return (self._deserialized(row["state"]), row["version"]) if row else None
 
     async def save(self, stream_id: str, state: Any, version: int) -> None:
-        """An older state never replaces a newer one of the same fold. Failing costs time later, nothing else."""
-        packed, spacing = self._packed(state), self._spacing(version)
+        """Stores a snapshot, and a milestone if one is due. An older state never replaces a newer one of the same fold.
+
+        A failure is logged only: it costs time later, nothing else.
+        """
+        packed, spacing = self._serialized(state), self._spacing(version)
         try:
             await self._pool.execute(SAVE, stream_id, version, self._fold, packed)
             if await self._pool.execute(MARK, stream_id, version, self._fold, packed, spacing) != "INSERT 0 0":
                 await self._pool.execute(THIN, stream_id, self._fold, spacing)
-        except AWAY as away:
-            log.warning("a snapshot was not saved", extra={"stream": stream_id, "error": repr(away)})
+        except CONNECTION_ERRORS as error:
+            log.warning("a snapshot was not saved", extra={"stream": stream_id, "error": repr(error)})
 
     def _spacing(self, version: int) -> int:
         spacing = self._every
@@ -96,40 +101,41 @@ class Snapshots:
             spacing *= 2
         return spacing
 
-    def _packed(self, state: Any) -> bytes:
+    def _serialized(self, state: Any) -> bytes:
         name = type(state).__name__
-        return name.encode() + b"\n" + orjson.dumps(_apart(self._types[name])(state))
+        return name.encode() + b"\n" + orjson.dumps(_serializer(self._types[name])(state))
 
-    def _unpacked(self, packed: bytes) -> Any:
+    def _deserialized(self, packed: bytes) -> Any:
         name, _, state = packed.partition(b"\n")
-        return _together(self._types[name.decode()])(orjson.loads(state))
+        return _deserializer(self._types[name.decode()])(orjson.loads(state))
 
 
-# Made when they are needed: most streams are too short for a snapshot.
+# Compiled on first use: most streams are too short for a snapshot.
 @cache
-def _apart(state: type) -> Convert:
+def _serializer(state: type) -> Convert:
     return to_record(state)
 
 
 @cache
-def _together(state: type) -> Convert:
+def _deserializer(state: type) -> Convert:
     return from_record(state)
 
 
 def fold_fingerprint(decider: Decider[Any, Any, Any]) -> str:
-    """Of the code that folds: the module of `evolve` and all of ours that it leads to. Another fold ignores our
-    snapshots.
-    """
+    """Identifies the code that folds. Snapshots of another fingerprint are ignored and replaced."""
     return fingerprint(decider.evolve)
 
 
 def fingerprint(code: Callable[..., Any]) -> str:
-    """Of the module of a function, and all of ours that it leads to."""
-    sources = sorted(map(inspect.getsource, _leads_to(sys.modules[code.__module__])))
+    """A hash of the source of a function's module and of all our modules that it uses.
+
+    Every change counts, even of a comment: too many refolds are harmless, a state of outdated code is not.
+    """
+    sources = sorted(map(inspect.getsource, _modules_used_by(sys.modules[code.__module__])))
     return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:32]
 
 
-def _leads_to(start: ModuleType) -> set[ModuleType]:
+def _modules_used_by(start: ModuleType) -> set[ModuleType]:
     ours = {start.__name__.partition(".")[0], __name__.partition(".")[0]}
     found: set[ModuleType] = set()
     waiting = [start]

@@ -1,4 +1,7 @@
-"""The kernel's tables, the same in every service's PostgreSQL schema (a connection's search_path says whose)."""
+"""The kernel's tables, declared with SQLModel; every service has them in a PostgreSQL schema of its own.
+
+Migrations are tested against these declarations. Reads and writes of these tables are hot paths and are plain SQL.
+"""
 
 from datetime import datetime
 from uuid import UUID
@@ -30,7 +33,7 @@ class Kernel(SQLModel):
 
 
 class StoredEvent(Kernel, table=True):
-    """The till roll. Rows are inserted, never changed; `unique(stream_id, version)` is the optimistic lock."""
+    """The event log. Rows are inserted, never changed; `unique(stream_id, version)` is the optimistic lock."""
 
     __tablename__ = "events"
     __table_args__ = (
@@ -53,7 +56,7 @@ class StoredEvent(Kernel, table=True):
 
 
 class OutboxMessage(Kernel, table=True):
-    """Committed, and not yet acknowledged by Kafka. The relay deletes exactly what was acknowledged."""
+    """The transactional outbox: messages not yet acknowledged by Kafka. The relay deletes exactly those that are."""
 
     __tablename__ = "outbox"
 
@@ -66,7 +69,7 @@ class OutboxMessage(Kernel, table=True):
 
 
 class Snapshot(Kernel, table=True):
-    """A state on the way of a long stream. `fold` names the code that folded it; other code ignores it."""
+    """The latest stored state of a long stream. `fold` identifies the code that folded it; other code ignores it."""
 
     __tablename__ = "snapshots"
 
@@ -77,7 +80,7 @@ class Snapshot(Kernel, table=True):
 
 
 class Milestone(Kernel, table=True):
-    """A state of the past, for who asks how it was. No event up to it is younger than `until`."""
+    """An older state of a long stream, for time travel. No event up to it is later than `until`."""
 
     __tablename__ = "milestones"
 
@@ -89,7 +92,7 @@ class Milestone(Kernel, table=True):
 
 
 class ConsumerOffset(Kernel, table=True):
-    """How far a consumer is, kept in the transaction of what it caused. Moved by compare-and-set only."""
+    """The position of a consumer, stored in the transaction of its effects. Moved by compare-and-set only (fencing)."""
 
     __tablename__ = "offsets"
 
@@ -99,8 +102,8 @@ class ConsumerOffset(Kernel, table=True):
     next_offset: int = Field(sa_type=BigInteger)
 
 
-class StoredAnswer(Kernel, table=True):
-    """What a request with an Idempotency-Key was answered, in the transaction of what it did."""
+class IdempotentAnswer(Kernel, table=True):
+    """The answer to a request with an Idempotency-Key, stored in the transaction of the request's events."""
 
     __tablename__ = "answers"
 
@@ -114,7 +117,7 @@ class StoredAnswer(Kernel, table=True):
 
 
 class Deadline(Kernel, table=True):
-    """When to look at a stream again."""
+    """The moment to look at a stream again: a deadline that it set, or an errand that it wants (due at once)."""
 
     __tablename__ = "deadlines"
     __table_args__ = (Index("deadlines_due", "due"),)
@@ -122,11 +125,11 @@ class Deadline(Kernel, table=True):
     stream_id: str = Field(sa_column=Column(Text, primary_key=True))
     due: datetime = Field(sa_column=moment())
     version: int = Field(sa_column=Column(Integer, nullable=False, server_default="0"))
-    """Of the event that set it, and so the cause of what is done then; 0 where it was not kept yet."""
+    """The version of the event that set it, which is the cause of what follows; 0 in rows of an old release."""
 
 
-class KnownSchema(Kernel, table=True):
-    """What the registry said, remembered so that a service starts and reads while the registry is down."""
+class StoredSchema(Kernel, table=True):
+    """A schema of the registry, stored so that a service starts and reads while the registry is down."""
 
     __tablename__ = "schemas"
 
@@ -136,8 +139,10 @@ class KnownSchema(Kernel, table=True):
 
 
 class SettledLetter(Kernel, table=True):
-    """A dead letter that an operator is done with. Its place in the dead-letter topic is not its name: a relay that
-    died may have sent it twice, and a topic that was made anew counts from 0 again.
+    """A dead letter that an operator has retried or dropped.
+
+    Its offset in the dead-letter topic does not identify it: a relay that died may have sent it twice, and a topic that
+    was created again counts from 0.
     """
 
     __tablename__ = "settled_letters"

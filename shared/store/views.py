@@ -1,58 +1,65 @@
-"""Read models: rows of a table, each folded from the events of one key. The fold is yours, the SQL is here."""
+"""Read models: rows of a table, each folded from the events of one key. A service declares columns and fold only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from operator import attrgetter
+from types import new_class
 from typing import Any, Generic, Self, TypeVar
 
-from sqlalchemy import Table
+from sqlalchemy import Index, MetaData, Table
 from sqlalchemy.dialects import postgresql
 from sqlmodel import SQLModel
 
-from shared.consumer import Incoming
-from shared.database import Connection
+from shared.messaging.incoming import Incoming
+from shared.store.database import Connection
 
 Row = TypeVar("Row", bound=SQLModel)
 
 
 class RowView(Generic[Row]):
-    """`change(row, message)` gives the row as it is after the message; None where there is nothing to show.
+    """A table whose columns are the fields of `row`, and the fold that keeps it up to date.
 
-    The table has a column `version`: that of the stream the row shows. By it a message that comes twice is known.
-    Rows are no instances of the table's class: SQLAlchemy watches each of their attributes, at eight times the price.
+    `change(row, message)` gives the row after the message, or None if there is nothing to show. The field `version` is
+    the version of the stream that a row shows; it makes applying a message twice harmless (an idempotent consumer).
     """
 
     def __init__(
         self,
         row: type[Row],
-        table: type[SQLModel],
+        table: str,
         key_of: Callable[[Incoming], str],
         change: Callable[[Row | None, Incoming], Row | None],
+        indexes: Sequence[Index] = (),
         notify: str = "",
     ) -> None:
+        """`notify` is a NOTIFY channel that gets the key of every row that changes."""
         self.row = row
+        self.table = table
         self.key_of = key_of
         self.change = change
         self.notify = notify
-        """The channel on which it is told which keys have changed, if any."""
-        described: Table = table.__table__  # type: ignore[attr-defined]
+        self.model = _table_model(row, table, indexes)
+        """The SQLModel table class, for queries (`queries.py`)."""
+        self.declaration: Table = self.model.__table__  # type: ignore[attr-defined]
+        """The table as migrations are compared with it."""
         dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-        names = [column.name for column in described.columns]
-        arrays = [f"${n}::{c.type.compile(dialect)}[]" for n, c in enumerate(described.columns, 1)]
-        self.table = described.name
-        self.names = names
-        self.values = attrgetter(*names)
-        """Of a row, in the order of `names`."""
-        self.key = next(iter(described.primary_key)).name
-        self._select = f"SELECT {', '.join(names)} FROM {described.name} WHERE {self.key} = ANY($1::text[])"
+        declared = self.declaration.columns
+        arrays = [f"${n}::{column.type.compile(dialect)}[]" for n, column in enumerate(declared, 1)]
+        self.names = [column.name for column in declared]
+        self.columns = ", ".join(self.names)
+        """The columns for a SELECT."""
+        self.values = attrgetter(*self.names)
+        """Gives the values of a row in the order of `names`."""
+        self.key = next(iter(self.declaration.primary_key)).name
+        self._select = f"SELECT {self.columns} FROM {table} WHERE {self.key} = ANY($1::text[])"
         self._upsert = (
-            f"INSERT INTO {described.name} ({', '.join(names)}) SELECT * FROM unnest({', '.join(arrays)})"
+            f"INSERT INTO {table} ({self.columns}) SELECT * FROM unnest({', '.join(arrays)})"
             f" ON CONFLICT ({self.key}) DO UPDATE SET "
-            + ", ".join(f"{name} = excluded.{name}" for name in names if name != self.key)
+            + ", ".join(f"{name} = excluded.{name}" for name in self.names if name != self.key)
         )
 
-    def unheard(self) -> Self:
-        """The same, and nobody is told of changes: for a table that nobody reads yet."""
+    def without_notify(self) -> Self:
+        """A copy that sends no NOTIFY, for a table that nobody reads yet."""
         same = copy(self)
         same.notify = ""
         return same
@@ -77,10 +84,25 @@ class RowView(Generic[Row]):
         columns = list(zip(*(self.values(rows[key]) for key in sorted(changed)), strict=True))
         await connection.execute(self._upsert, *columns)
         if self.notify:
-            before = {row[self.key]: self._shown(dict(row)) for row in found}
-            news = [key for key in sorted(changed) if before.get(key) != self._shown(vars(rows[key]))]
-            await connection.execute("SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self.notify, news)
+            before = {row[self.key]: self._visible(dict(row)) for row in found}
+            altered = [key for key in sorted(changed) if before.get(key) != self._visible(vars(rows[key]))]
+            await connection.execute("SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self.notify, altered)
 
-    def _shown(self, row: Mapping[str, Any]) -> list[Any]:
-        """All but the version: who is told of changes need not hear that nothing else has changed."""
+    def _visible(self, row: Mapping[str, Any]) -> list[Any]:
+        """All columns but the version, which changes with every event."""
         return [row[name] for name in self.names if name != "version"]
+
+
+def _table_model(row: type[Row], table: str, indexes: Sequence[Index]) -> type[Row]:
+    """Makes the SQLModel table class of a row class.
+
+    Rows themselves are instances of the plain class: SQLAlchemy instruments each attribute of a table class, and with
+    that folding is eight times slower.
+    """
+    body = {
+        "__module__": row.__module__,
+        "__tablename__": table,
+        "__table_args__": tuple(indexes),
+        "metadata": MetaData(),
+    }
+    return new_class(f"{row.__name__}Table", (row,), {"table": True}, lambda namespace: namespace.update(body))

@@ -1,15 +1,15 @@
-"""Appending [event + outbox message] at 32 concurrent, beside asyncpg's BEGIN; INSERT; INSERT; COMMIT."""
+"""Appends of an event and its outbox message by 32 concurrent writers, compared with BEGIN; INSERT; INSERT; COMMIT."""
 
 import asyncio
 
 from uuid_utils import uuid7
 
-from shared.database import Connection, open_pool
+from infra.settings import Settings
 from shared.envelope import Message, Recorded, cloud_event_headers, now, pack_headers
-from shared.settings import Settings
-from shared.store import EventStore, Write
+from shared.store.database import Connection, open_pool
+from shared.store.event_store import EventStore, Write
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import AT_ONCE, CUSTOMER, Stopwatch, cart_service, empty
+from tests.bench.kernel import CONCURRENCY, CUSTOMER, Stopwatch, cart_service, empty
 
 EACH = 400
 VALUE = bytes(64)
@@ -18,7 +18,7 @@ VALUE = bytes(64)
 async def run(settings: Settings) -> list[Figure]:
     async with cart_service(settings):
         pass
-    async with await open_pool(settings, "cart", AT_ONCE + 2) as pool, EventStore(pool) as store:
+    async with await open_pool(settings, "cart", CONCURRENCY + 2) as pool, EventStore(pool) as store:
 
         async def ours() -> float:
             await empty(pool)
@@ -26,14 +26,14 @@ async def run(settings: Settings) -> list[Figure]:
 
         async def reference() -> float:
             await empty(pool)
-            connections = [await pool.acquire() for _ in range(AT_ONCE)]
+            connections = [await pool.acquire() for _ in range(CONCURRENCY)]
             try:
                 with Stopwatch() as watch:
                     await asyncio.gather(*(_begin_insert_insert_commit(c) for c in connections))
             finally:
                 for connection in connections:
                     await pool.release(connection)
-            return AT_ONCE * EACH / watch.seconds
+            return CONCURRENCY * EACH / watch.seconds
 
         a, b = await side_by_side(ours, reference)
     return [Figure("append, 32 at once", a, b, "appends/s", at_least=4, note="BEGIN; INSERT; INSERT; COMMIT")]
@@ -47,8 +47,8 @@ async def rate(store: EventStore, each: int = EACH) -> float:
             await store.append(Write([event], [message]))
 
     with Stopwatch() as watch:
-        await asyncio.gather(*(writer() for _ in range(AT_ONCE)))
-    return AT_ONCE * each / watch.seconds
+        await asyncio.gather(*(writer() for _ in range(CONCURRENCY)))
+    return CONCURRENCY * each / watch.seconds
 
 
 def _event(stream_id: str, version: int) -> tuple[Recorded, Message]:

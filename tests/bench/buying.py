@@ -1,4 +1,4 @@
-"""Buying as lean as can be, with a ledger of it: what the bench of orders is made of."""
+"""Buys with as little client work as possible, and keeps a ledger of it, for the bench of orders."""
 
 import asyncio
 import time
@@ -6,11 +6,12 @@ from typing import Any
 
 import httpx
 
-from infra.shoppers.evidence import Auditor
-from infra.shoppers.ledger import Asked, Ledger
-from infra.shoppers.shopper import SHIPPING, accepted
+from infra.settings import Settings
+from infra.simulation.audit.evidence import Auditor
+from infra.simulation.audit.ledger import Asked, Ledger
+from infra.simulation.shoppers.shopper import SHIPPING, accepted
 from shared.http.auth import Tokens
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 from tests.bench.thin import Thin
 
 PRODUCTS = 40
@@ -23,7 +24,7 @@ def sku(n: int) -> str:
 
 
 async def opened(settings: Settings, books: Auditor) -> Ledger:
-    """A ledger of a shop with enough on its shelves, where carts know of it."""
+    """Stocks the shop, waits until carts know the products, and returns a ledger for it."""
     operator = {"Authorization": f"Bearer {Tokens(settings).mint('bench', ['operator'], 3600)}"}
     product = {"name": "Bench", "price": {"amount": 1000, "currency": "EUR"}, "stock": 1_000_000}
     async with httpx.AsyncClient(base_url=f"http://{HOST}:{settings.shop_port}", headers=operator, timeout=30) as shop:
@@ -45,7 +46,7 @@ async def come_in(shop: Thin) -> None:
 
 
 async def buy(shop: Thin, ledger: Ledger, n: int) -> tuple[str, float]:
-    """The order, and when its checkout was sent."""
+    """Buys one piece and returns the order's id and when its checkout was sent."""
     path = f"/v1/carts/{(await ask(shop, 'POST', '/v1/carts'))['cart_id']}"
     cart = await ask(shop, "POST", f"{path}/items", {"sku": sku(n), "quantity": 1})
     ledger.note(Asked(cart["cart_id"]))
@@ -56,7 +57,7 @@ async def buy(shop: Thin, ledger: Ledger, n: int) -> tuple[str, float]:
 
 
 async def until_paid(settings: Settings, ledger: Ledger) -> None:
-    """All of them, as the provider sees it: asked for what is new only, it hardly notices."""
+    """Waits until the provider has captured every payment. It is asked only for new movements, to cost it little."""
     unpaid, seen = len(ledger.checkouts), ledger.opening.last_movement
     async with asyncio.timeout(PATIENCE_SECONDS), httpx.AsyncClient(base_url=settings.psp_url) as provider:
         while unpaid:

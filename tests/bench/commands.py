@@ -1,4 +1,4 @@
-"""Commands handled (load, fold, decide, append) at 32 concurrent, beside the `eventsourcing` library."""
+"""Commands of 32 concurrent callers (load, fold, decide, append), compared with the `eventsourcing` library."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -9,9 +9,9 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from uuid_utils import uuid7
 
-from shared.settings import Settings
+from infra.settings import Settings
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import AT_ONCE, ME, Stopwatch, add_item, cart_service, empty, open_carts
+from tests.bench.kernel import CONCURRENCY, ME, Stopwatch, add_item, cart_service, empty, open_carts
 
 EACH = 150
 TUNED = {"AGGREGATE_CACHE_MAXSIZE": "1000", "POSTGRES_POOL_SIZE": "32", "POSTGRES_MAX_OVERFLOW": "8"}
@@ -33,7 +33,7 @@ async def run(settings: Settings) -> list[Figure]:
 
         async def ours() -> float:
             await empty(runtime.pool)
-            names = [str(uuid7()) for _ in range(AT_ONCE)]
+            names = [str(uuid7()) for _ in range(CONCURRENCY)]
             await open_carts(runtime.handler, names)
 
             async def shopper(name: str) -> None:
@@ -42,7 +42,7 @@ async def run(settings: Settings) -> list[Figure]:
 
             with Stopwatch() as watch:
                 await asyncio.gather(*(shopper(name) for name in names))
-            return AT_ONCE * EACH / watch.seconds
+            return CONCURRENCY * EACH / watch.seconds
 
         tuned = their_application(settings, TUNED)
         default = their_application(settings, {})
@@ -74,7 +74,7 @@ def their_application(settings: Settings, more: dict[str, str]) -> Application[A
 
 
 async def _theirs(application: Application[Any]) -> float:
-    carts = [TheirCart("customer") for _ in range(AT_ONCE)]
+    carts = [TheirCart("customer") for _ in range(CONCURRENCY)]
     for cart in carts:
         application.save(cart)
 
@@ -85,6 +85,6 @@ async def _theirs(application: Application[Any]) -> float:
             application.save(cart)
 
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(AT_ONCE) as threads, Stopwatch() as watch:
+    with ThreadPoolExecutor(CONCURRENCY) as threads, Stopwatch() as watch:
         await asyncio.gather(*(loop.run_in_executor(threads, shopper, cart.id) for cart in carts))
-    return AT_ONCE * EACH / watch.seconds
+    return CONCURRENCY * EACH / watch.seconds

@@ -1,4 +1,4 @@
-"""A figure beside its reference, measured in the same run, and the table they are printed in."""
+"""A figure next to its reference, measured in the same run, and the table that shows them."""
 
 import statistics
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from infra.cli.console import out, print_json
+from infra.cli.render.console import out, print_json
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Figure:
 
 
 def show(figures: list[Figure], as_json: bool) -> bool:
-    """Print them; whether all limits hold."""
+    """Prints the figures, and returns whether all limits hold."""
     if as_json:
         print_json([asdict(figure) | {"ratio": figure.ratio, "holds": figure.holds} for figure in figures])
     else:
@@ -57,7 +57,7 @@ def show(figures: list[Figure], as_json: bool) -> bool:
 async def side_by_side(
     ours: Callable[[], Awaitable[float]], reference: Callable[[], Awaitable[float]], rounds: int = 5
 ) -> tuple[float, float]:
-    """Alternate the two, and take the round whose ratio is the median: noise hits both sides of a round alike."""
+    """Alternates the two, and returns the round with the median ratio, because noise affects both sides of a round."""
     measured = [(await ours(), await reference()) for _ in range(rounds)]
     ratio = statistics.median_low(a / b for a, b in measured)
     return next((a, b) for a, b in measured if a / b == ratio)

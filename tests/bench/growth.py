@@ -1,14 +1,14 @@
-"""What growth costs: appends to a store of 5 million events beside one of 100 thousand, and memory over a million."""
+"""The cost of growth: appends to a store of 5 million events compared with 100 thousand, and memory over a million."""
 
 import psutil
 
-from shared.database import open_pool
-from shared.migrations import migrate
-from shared.settings import Settings
-from shared.store import EventStore
+from infra.settings import Settings
+from shared.store.database import open_pool
+from shared.store.event_store import EventStore
+from shared.store.migrate import migrate
 from tests.bench.append import rate
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import AT_ONCE
+from tests.bench.kernel import CONCURRENCY
 
 SMALL, LARGE = 100_000, 5_000_000
 SETTLE = 200_000
@@ -37,14 +37,14 @@ async def run(settings: Settings) -> list[Figure]:
         EventStore(small_pool) as small,
         EventStore(large_pool) as large,
     ):
-        # A store of that size has been running for long: let both settle after the filling before they are compared.
+        # Let both settle after the filling: a store of that size has been running for long.
         for store in (small, large):
-            await rate(store, SETTLE // AT_ONCE)
+            await rate(store, SETTLE // CONCURRENCY)
         speed = await side_by_side(lambda: rate(large), lambda: rate(small), rounds=9)
         process = psutil.Process()
-        await rate(small, WARM // AT_ONCE)
+        await rate(small, WARM // CONCURRENCY)
         before = process.memory_info().rss
-        await rate(small, MILLION // AT_ONCE)
+        await rate(small, MILLION // CONCURRENCY)
         after = process.memory_info().rss
     return [
         Figure("append with 5 million events stored, 100 thousand", *speed, "appends/s", at_least=0.9),

@@ -1,4 +1,4 @@
-"""A shop with a long history, written straight into its stores, topics and the provider's ledger: all of it agrees.
+"""Writes a shop with a long history straight into its stores, topics and the provider's ledger, all consistent.
 
 Every order is one of two products, paid and confirmed: 18 events in four services.
 """
@@ -15,36 +15,38 @@ from uuid import UUID
 import asyncpg
 from uuid_utils import uuid7
 
-from infra.events import declared_services
-from infra.local.postgres import ROLE
+from infra.local.servers.postgres import ROLE
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
+from infra.settings import Settings
 from services.cart.events import CartCheckedOut, CartOpened, ItemAdded, Line, QuantitySet
 from services.catalog.events import ProductListed, StockReserved, StockSold
+from services.common.money import Money
+from services.operations.verify.consumer_lag import list_consumers
 from services.order.decider import payment_of
 from services.order.events import Line as OrderLine
 from services.order.events import LineReserved, OrderConfirmed, OrderPlaced, PaymentRequested
 from services.payment.events import AuthorizationRequested, CaptureRequested, PaymentAuthorized, PaymentCaptured
-from services.psp.book import Book
-from services.replay.checks.flow import consumers
-from shared.codec import Codec
-from shared.database import Pool, open_pool
+from services.psp.ledger import Ledger
+from services.shop.services import shop_services
 from shared.envelope import millis
-from shared.migrations import migrate
-from shared.money import Money
-from shared.refill import open_reader, republish
-from shared.registry import Registry, SchemaMemory, push
-from shared.schemas import load_schemas
-from shared.service import Service
-from shared.settings import Settings
-from shared.tables import KERNEL
+from shared.messaging.topic_reader import open_reader
+from shared.recovery.republish import republish
+from shared.schemas.codec import Codec
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
+from shared.schemas.service_schemas import ServiceSchemas
+from shared.service import Service, migrate_service
+from shared.store.database import Pool, open_pool
+from shared.store.tables import KERNEL
 
 PER_ORDER = 18
 PRODUCTS = 200
 CHUNK = 2_000
 PRICE, CUSTOMER, TOKEN = Money(1290, "EUR"), "0190b1de-0000-7000-8000-000000000001", "tok_ok"
 RECIPIENT = "x" * 120
-"""As long as a sealed name and address."""
+"""A text as long as an encrypted name and address."""
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS = [column.name for column in KERNEL.tables["events"].columns if column.name != "position"]
 
@@ -71,7 +73,7 @@ class History:
             await written.pool.execute("VACUUM ANALYZE events", timeout=600)
 
     async def write_orders_alone(self, events: int) -> None:
-        """Orders without the rest, until their store has so many events."""
+        """Writes orders without carts, stock and payments, until the store of orders has so many events."""
         there = await self.stores["order"].pool.fetchval("SELECT count(*) FROM events", timeout=600)
         for start in range(0, max(0, events - there) // 5, CHUNK):
             await self._add(row for n in range(start, start + CHUNK) for row in self._order(n) if row[0] == "order")
@@ -134,7 +136,7 @@ class History:
                 yield "catalog", stream, self._versions[stream], moved(line.sku, order_id, line.quantity)
 
     async def checkpoint(self) -> None:
-        """As in a shop that was not written in a minute: the server has segments of its log to use again."""
+        """Makes the server recycle segments of its log, as in a shop that was not written within a minute."""
         url = self.settings.database_url.get_secret_value().replace(f"//{ROLE}:", "//postgres:", 1)
         connection = await asyncpg.connect(url)
         try:
@@ -148,12 +150,12 @@ class History:
             await republish(written.pool, self.settings, service.name, service.decider.topic, service.source)
 
     async def mark_as_consumed(self) -> None:
-        """Whoever follows has seen it all: what happens next is what is measured."""
+        """Moves all consumers to the ends of their topics, so that only later events are measured."""
         for written in self.stores.values():
-            for consumer, topics in consumers(written.service):
+            for consumer, topics in list_consumers(written.service):
                 for topic in topics:
-                    async with open_reader(self.settings, topic) as kafka:
-                        ends = await kafka.end_offsets(kafka.assignment())
+                    async with open_reader(self.settings, topic) as reader:
+                        ends = await reader.ends()
                     await written.pool.executemany(
                         "INSERT INTO offsets VALUES ($1, $2, $3, $4)",
                         [(consumer, *at, end) for at, end in ends.items()],
@@ -161,7 +163,8 @@ class History:
 
     async def enter_movements(self) -> None:
         book = self.settings.home / "psp" / "ledger.sqlite"
-        Book(book).close()
+        with Ledger(book):
+            pass  # creates the tables
         payments = await self.stores["payment"].pool.fetch(
             "SELECT substr(stream_id, 9) FROM events WHERE version = 1 ORDER BY position", timeout=600
         )
@@ -192,7 +195,7 @@ def _enter(book: Path, payments: Sequence[str]) -> None:
 
 @asynccontextmanager
 async def history(events: int) -> AsyncIterator[History]:
-    """On a stack of its own: what other benches leave behind agrees with nothing."""
+    """Writes the history into a stack of its own, because the events of other benches are not consistent."""
     with throwaway() as environment:
         # In a loop of its own: uvloop's cannot write to a process that has read enough.
         stack = await asyncio.to_thread(asyncio.run, up(settings_of(environment), servers_only=True))
@@ -201,12 +204,12 @@ async def history(events: int) -> AsyncIterator[History]:
             registry = await opened.enter_async_context(Registry(settings))
             await push(registry, load_schemas())
             stores = {}
-            for service in declared_services(settings):
-                await migrate(settings.database_url.get_secret_value(), service.name)
+            for service in shop_services(settings):
+                await migrate_service(service, settings)
                 pool = await opened.enter_async_context(await open_pool(settings, service.name, 2))
                 codec = Codec()
-                memory = SchemaMemory(pool, registry, load_schemas(), codec)
-                await memory.bind(service.decider.topic, service.decider.events)
+                service_schemas = ServiceSchemas(pool, registry, load_schemas(), codec)
+                await service_schemas.bind(service.decider.topic, service.decider.events)
                 stores[service.name] = Written(service, pool, codec)
             written = History(settings, stores)
             await written.write(events // PER_ORDER)

@@ -1,4 +1,4 @@
-"""`POST items` over HTTP, durable, beside a FastAPI handler that does nothing on the same server."""
+"""Measures `POST items` over HTTP, durable, beside a FastAPI handler that does nothing on the same server."""
 
 import asyncio
 import os
@@ -11,13 +11,15 @@ from contextlib import contextmanager
 
 import httpx
 
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
+from infra.settings import Settings
 from shared.http.auth import Tokens
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
-from shared.settings import Settings
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
+from tests.bench.fast_path import cpu_per_request
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import AT_ONCE, Stopwatch
+from tests.bench.kernel import CONCURRENCY, Stopwatch
 
 EACH = 300
 PER_CART = 90
@@ -34,7 +36,7 @@ async def run(settings: Settings) -> list[Figure]:
         await _ready(base, server)
         with _process(settings, "services.shop", "worker", worker_port):
             shoppers = await _shoppers(settings, base)
-        # From here on without the relay, which has its own bench: what is measured is one process and PostgreSQL.
+        # From here on the relay does not run, which has its own bench: this measures one process and PostgreSQL.
         latencies: list[float] = []
 
         async def items() -> float:
@@ -45,11 +47,11 @@ async def run(settings: Settings) -> list[Figure]:
             cart = "/noop/0190b1de-0000-7000-8000-000000000001/items"
             return await _load(port, [[_request(cart, token)] for token in shoppers], [])
 
-        async def less_than_nothing() -> float:
+        async def nothing_taken() -> float:
             return await _load(port, [[_request("/noop", token)] for token in shoppers], [])
 
         same_request = await side_by_side(items, nothing)
-        no_request = await side_by_side(items, less_than_nothing)
+        no_request = await side_by_side(items, nothing_taken)
     p99 = statistics.quantiles(latencies, n=100)[98] * 1000
     return [
         Figure(
@@ -60,6 +62,9 @@ async def run(settings: Settings) -> list[Figure]:
         ),
         Figure("POST items, 32 at once, FastAPI taking nothing", *no_request, "requests/s"),
         Figure("POST items, p99 at that load", p99, p99, "ms"),
+        Figure(
+            "CPU of a request up to its endpoint, fast path (plain FastAPI)", *await cpu_per_request(settings), "µs"
+        ),
     ]
 
 
@@ -94,7 +99,7 @@ async def _shoppers(settings: Settings, base: str) -> list[str]:
         product = {"name": "Bench", "price": {"amount": 100, "currency": "EUR"}, "stock": 1}
         listed = await http.put(f"/v1/products/{SKU}", json=product, headers={"Authorization": f"Bearer {operator}"})
         listed.raise_for_status()
-        tokens: list[str] = [(await http.post("/v1/sessions")).json()["token"] for _ in range(AT_ONCE)]
+        tokens: list[str] = [(await http.post("/v1/sessions")).json()["token"] for _ in range(CONCURRENCY)]
         cart = (await http.post("/v1/carts", headers={"Authorization": f"Bearer {tokens[0]}"})).json()["cart_id"]
         seen = await http.post(
             f"/v1/carts/{cart}/items",
@@ -106,7 +111,7 @@ async def _shoppers(settings: Settings, base: str) -> list[str]:
 
 
 async def _carts(base: str, token: str) -> list[str]:
-    """As many as a shopper fills in a round."""
+    """Opens as many carts as a shopper fills in a round."""
     async with httpx.AsyncClient(base_url=base, headers={"Authorization": f"Bearer {token}"}) as http:
         opened = [(await http.post("/v1/carts")).json()["cart_id"] for _ in range(EACH // PER_CART + 1)]
     return [f"/v1/carts/{cart_id}/items" for cart_id in opened]
@@ -124,7 +129,7 @@ async def _load(port: int, shoppers: list[list[bytes]], latencies: list[float]) 
 
 
 async def _shopper(port: int, requests: list[bytes], latencies: list[float]) -> None:
-    """A client thin enough not to be what is measured."""
+    """Sends requests with a client so thin that it does not distort the measurement."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for n in range(EACH):
         start = time.perf_counter()

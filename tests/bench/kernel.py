@@ -1,25 +1,26 @@
-"""What the kernel benches share: a cart service of their own on a real stack, and commands to give it."""
+"""A cart service on a real stack and commands for it, for the benches of the kernel."""
 
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from infra.settings import Settings
 from services.cart.commands import AddItem, OpenCart, Product
 from services.cart.wiring import cart
-from shared.database import Pool
+from services.common.money import Money
 from shared.envelope import Context
 from shared.handler import CommandHandler
-from shared.money import Money
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
 from shared.service import Runtime, open_service
-from shared.settings import Settings
+from shared.store.database import Pool
 
 CUSTOMER = "0190b1de-0000-7000-8000-000000000001"
 ME = Context(CUSTOMER)
 MUG = Product("Enamel mug 350 ml", Money(1290, "EUR"))
-AT_ONCE = 32
+CONCURRENCY = 32
 
 
 @asynccontextmanager
@@ -31,7 +32,7 @@ async def cart_service(settings: Settings) -> AsyncIterator[Runtime]:
 
 
 async def empty(pool: Pool) -> None:
-    """Start each round from the same tables, with the statistics to match."""
+    """Empties the tables, so that each round starts from the same tables and statistics."""
     await pool.execute("TRUNCATE events, outbox, snapshots, answers, deadlines")
     await pool.execute("ANALYZE events, outbox")
 
@@ -42,7 +43,7 @@ async def open_carts(handler: CommandHandler[Any, Any, Any], names: list[str]) -
 
 
 def add_item(n: int) -> AddItem:
-    """Of 40 products, so that the cart stays within its limits for `40 * 99` commands."""
+    """Adds one of 40 products, so that the cart stays within its limits for `40 * 99` commands."""
     return AddItem(CUSTOMER, f"SKU-{n % 40}", 1, MUG, n)
 
 

@@ -1,4 +1,4 @@
-"""The lake beside the barest Spark stream Kafka -> Delta in the same run: throughput, freshness, growth, memory.
+"""Measures the lake next to the barest Spark stream Kafka -> Delta: throughput, freshness, growth, memory.
 
 The full size takes half an hour. A short one: python -m tests.bench.lake 20000 20
 """
@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics.commits import versions
+from analytics.catalog import SILVER_TABLES
+from analytics.incremental.refresh_loop import refresh_gold, start_refresh_loop
 from analytics.ingest.stream import ingest_available, start_ingest, stop
-from analytics.layers.speed import bring_up_to_date, start_gold
-from analytics.paths import path_of
-from analytics.tables import TOPICS
-from infra.cli.console import err
-from infra.spark import open_spark
-from shared.settings import Settings
+from analytics.lake import Lake, LakeFiles
+from analytics.log.commits import IngestCommit
+from infra.cli.render.console import err
+from infra.lake.spark import open_spark
+from infra.settings import Settings
 from tests.bench.figures import Figure
 from tests.bench.lake_bare import bare
 from tests.bench.lake_load import fill, selling
@@ -46,7 +46,7 @@ class Size:
     small: int = 100_000
     large: int = 5_000_000
     seconds: Mapping[int, int] = field(default_factory=lambda: {200: 120, 2_000: 300})
-    """By events a second, how long is sold at that rate, after a minute to get warm."""
+    """Seconds of sales by rate in events per second, after a minute of warming up."""
 
 
 async def run(settings: Settings) -> list[Figure]:
@@ -70,14 +70,14 @@ def measure(settings: Settings, size: Size) -> list[Figure]:
 
 
 def _throughput(spark: SparkSession, settings: Settings) -> Iterator[Figure]:
-    """Three rounds, of which the first only warms the JVM."""
+    """Measures three rounds, of which the first only warms the JVM up."""
     rounds = []
     for _ in range(3):
         folder = mkdtemp(dir=settings.home)
         query = bare(spark, settings, folder, "earliest", availableNow=True)
         query.awaitTermination()
-        lake = _new_lake(settings)
-        ingest_available(spark, lake)
+        lake = _new_lake(spark, settings)
+        ingest_available(lake)
         bronze, silver = _rates(lake)
         rounds.append((_rate(query), bronze, silver))
     reference, bronze, silver = sorted(rounds[1:], key=lambda one: one[2] / one[0])[0]
@@ -91,30 +91,29 @@ def _rate(query: StreamingQuery) -> float:
     return float(1000 * rows / sum(one["durationMs"]["triggerExecution"] for one in progress))
 
 
-def _rates(lake: Settings) -> tuple[float, float]:
-    """By what the log says: when a batch was planned, when bronze had it, when the last table of silver had it."""
+def _rates(lake: LakeFiles) -> tuple[float, float]:
+    """Computes rates from the log: when a batch was planned, when bronze had it, when the last silver table had it."""
     planned = _planned(lake)
-    bronze = {v.said["batch"]: v for v in versions(lake, "bronze.events") if "batch" in v.said}
+    bronze = {span.commit.batch: span.versions[-1] for span in lake.log("bronze.events").spans(IngestCommit)}
     silver: dict[int, int] = {}
-    for table in TOPICS.values():
-        for version in versions(lake, f"silver.{table}"):
-            if "batch" in version.said:
-                batch = version.said["batch"]
-                silver[batch] = max(silver.get(batch, 0), version.timestamp)
+    for table in SILVER_TABLES:
+        for span in lake.log(f"silver.{table}").spans(IngestCommit):
+            batch = span.commit.batch
+            silver[batch] = max(silver.get(batch, 0), span.timestamp)
     rows = sum(version.rows or 0 for version in bronze.values())
     to_bronze = sum(bronze[n].timestamp - planned[n] for n in bronze)
     to_silver = sum(silver[n] - bronze[n].timestamp for n in bronze)
     return 1000 * rows / to_bronze, 1000 * rows / to_silver
 
 
-def _planned(lake: Settings) -> dict[int, float]:
-    """Unix milliseconds at which each batch was planned."""
-    files = Path(lake.lake).glob("_checkpoints/ingest/*/offsets/[0-9]*")
+def _planned(lake: LakeFiles) -> dict[int, float]:
+    """Returns the Unix milliseconds at which each batch was planned."""
+    files = Path(lake.settings.lake).glob("_checkpoints/ingest/*/offsets/[0-9]*")
     return {int(file.name): file.stat().st_mtime * 1000 for file in files}
 
 
 def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int) -> Iterator[Figure]:
-    """From Kafka's timestamp to visible: the barest stream alone, and silver with all of gold beside it."""
+    """Measures the time from Kafka to visible rows: the barest stream alone, and silver while gold is refreshed."""
     warm = min(60, seconds)
     folder = mkdtemp(dir=settings.home)
     with selling(settings, rate):
@@ -122,17 +121,17 @@ def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int)
         time.sleep(warm + min(seconds, REFERENCE_SECONDS))
         stop(query)
     reference = _delays(f"{folder}/table", "timestamp", warm)
-    lake = _new_lake(settings)
-    ingest_available(spark, lake)
-    bring_up_to_date(spark, lake)
+    lake = _new_lake(spark, settings)
+    ingest_available(lake)
+    refresh_gold(lake)
     with selling(settings, rate):
-        ingest, gold = start_ingest(spark, lake), start_gold(spark, lake)
+        ingest, gold = start_ingest(lake), start_refresh_loop(lake)
         began = time.time()
         time.sleep(warm + seconds)
         lag = _lag(ingest)
         stop(ingest)
         gold.stop()
-    tables = (path_of(lake, f"silver.{table}") for table in TOPICS.values())
+    tables = (lake.path(f"silver.{table}") for table in SILVER_TABLES)
     ours = [delay for table in tables for delay in _delays(table, "kafka_time", warm, began)]
     how = f"Kafka to silver with gold running at {rate:,} events/s, barest stream"
     yield Figure(f"{how}, p50", statistics.median(ours), statistics.median(reference), "s", at_most=2)
@@ -142,7 +141,7 @@ def _freshness(spark: SparkSession, settings: Settings, rate: int, seconds: int)
 
 
 def _delays(path: str, column: str, warm: float, began: float = 0) -> list[float]:
-    """Of every event, how long after its time in Kafka the commit came that had it."""
+    """Returns for every event the seconds from its timestamp in Kafka to its commit."""
     seen: list[tuple[float, float]] = []
     for log in sorted(Path(path).glob("_delta_log/*.json")):
         actions = [json.loads(line) for line in log.read_text().splitlines()]
@@ -162,12 +161,12 @@ def _lag(query: StreamingQuery) -> int:
 
 
 def _growth(spark: SparkSession, settings: Settings, size: Size) -> Iterator[Figure]:
-    """A lake rebuilt from Kafka, batch by batch."""
+    """Rebuilds a lake from Kafka, batch by batch."""
     press = Press(settings)
     fill(press, size.large - size.small)
-    lake = _new_lake(settings)
+    lake = _new_lake(spark, settings)
     began = time.monotonic()
-    ingest_available(spark, lake)
+    ingest_available(lake)
     took = time.monotonic() - began
     steps = _steps(lake)
     rates = [1000 * rows / duration for rows, duration in steps]
@@ -178,15 +177,16 @@ def _growth(spark: SparkSession, settings: Settings, size: Size) -> Iterator[Fig
     yield Figure(f"rebuilt from Kafka: {events:,} events", events / took, first, "events/s", note=f"{took:,.0f} s")
     yield Figure("rate of the last batches of it, of the first", last, first, "events/s", at_least=0.8)
     began = time.monotonic()
-    bring_up_to_date(spark, lake)
+    refresh_gold(lake)
     gold = time.monotonic() - began
     yield Figure("all of gold from them, beside that", events / gold, events / took, "events/s", note=f"{gold:,.0f} s")
 
 
-def _steps(lake: Settings) -> list[tuple[int, float]]:
-    """Of each batch, its events and its milliseconds from the plan to the next one's."""
+def _steps(lake: LakeFiles) -> list[tuple[int, float]]:
+    """Returns the events of each batch, and the milliseconds from its plan to the next one's."""
     planned = sorted(_planned(lake).items())
-    rows = {v.said["batch"]: v.rows or 0 for v in versions(lake, "bronze.events") if "batch" in v.said}
+    spans = lake.log("bronze.events").spans(IngestCommit)
+    rows = {span.commit.batch: span.versions[-1].rows or 0 for span in spans}
     return [(rows[n], after - at) for (n, at), (_, after) in pairwise(planned)]
 
 
@@ -206,7 +206,7 @@ def _plot(steps: list[tuple[int, float]], file: Path) -> None:
 
 
 def main() -> None:
-    """`python -m tests.bench.lake EVENTS SECONDS`, on a stack of its own."""
+    """Runs `python -m tests.bench.lake EVENTS SECONDS` on a stack of its own."""
     from infra.local.stack import up
     from infra.local.throwaway import settings_of, throwaway
     from tests.bench.figures import show
@@ -217,13 +217,13 @@ def main() -> None:
         show(measure(settings, Size(events, 3 * events, {200: seconds, 2_000: seconds})), as_json=False)
 
 
-def _new_lake(settings: Settings) -> Settings:
-    return settings.model_copy(update={"lake": mkdtemp(dir=settings.home)})
+def _new_lake(spark: SparkSession, settings: Settings) -> Lake:
+    return Lake(spark, settings.model_copy(update={"lake": mkdtemp(dir=settings.home)}))
 
 
 @contextmanager
 def _memory(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """The most that the JVM held, looked at every second."""
+    """Samples the memory of the JVM every second and yields a function that returns the maximum."""
     gateway: Any = spark.sparkContext._jvm
     jvm = psutil.Process(gateway.java.lang.ProcessHandle.current().pid())
     peak, over = 0, threading.Event()

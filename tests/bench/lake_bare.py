@@ -1,14 +1,14 @@
-"""The barest Spark stream from Kafka to Delta: what the lake's figures stand beside."""
+"""The barest Spark stream from Kafka to Delta, as a reference for the lake's figures."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics.ingest.bronze import FEED
-from shared.settings import Settings
+from analytics.catalog import FEED
+from infra.settings import Settings
 
 
 def bare(spark: SparkSession, settings: Settings, folder: str, start: str, **trigger: str | bool) -> StreamingQuery:
-    """As a page of the manual has it; only the size of a batch is that of the lake."""
+    """Starts the stream as in Delta's manual, with the batch size of the lake."""
     kafka = spark.readStream.format("kafka").option("kafka.bootstrap.servers", settings.kafka_bootstrap)
     read = (
         kafka.option("subscribe", ",".join(FEED))

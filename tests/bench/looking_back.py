@@ -1,8 +1,8 @@
-"""`till verify` over a million events and `till rebuild` of a view of a million, beside the bare decode of their bytes.
+"""Measures `till verify` of a million events and `till rebuild` of a view of a million, against a bare decode.
 
-Bare is what the bench of replay calls so: fetched from the store, read by fastavro, made into events. Beside it stands,
-without a limit, fastavro alone over bytes that are in memory. The rebuild runs while people shop: their p99 beside that
-of the same shop without it.
+Bare means, as in the bench of replay: fetched from the store, read by fastavro, made into events. Without a limit,
+there is also fastavro alone on bytes in memory. The rebuild runs while people shop: their p99 is compared with that of
+the same shop without a rebuild.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 from fastavro import schemaless_reader
 
-from infra.events import declared_services
-from services.replay.rebuild import rebuild
-from services.replay.targets import targets
-from shared.codec import PREFIX, Convert, from_record, schema_id_of
-from shared.schemas import load_schemas
-from shared.settings import Settings
+from infra.settings import Settings
+from services.operations.reading.views import list_views
+from services.operations.rebuild.rebuild import rebuild
+from services.shop.services import shop_services
+from shared.schemas.codec import PREFIX, schema_id_of
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.records import Convert, from_record
 from tests.bench.buying import ask, come_in
 from tests.bench.figures import Figure
 from tests.bench.history import History, Written, history, sku
@@ -39,18 +40,18 @@ TILL = Path(sys.executable).with_name("till")
 
 
 class Bare(NamedTuple):
-    """Events a second."""
+    """Events per second of the bare decode."""
 
     fetched: float
-    """From the store, and made into events."""
+    """Fetched from the store, and made into events."""
     decoded: float
-    """Alone."""
+    """Only decoded by fastavro."""
 
 
 async def run(_settings: Settings) -> list[Figure]:
     async with history(EVENTS) as shop:
-        for target in targets(declared_services(shop.settings)):
-            await rebuild(shop.settings, declared_services(shop.settings), target)
+        for target in list_views(shop_services(shop.settings)):
+            await rebuild(shop.settings, shop_services(shop.settings), target)
         verified = [await _verify(shop) for _ in range(ROUNDS)]
         await shop.write_orders_alone(EVENTS)
         await shop.checkpoint()
@@ -69,7 +70,7 @@ async def run(_settings: Settings) -> list[Figure]:
 
 
 async def _verify(shop: History) -> tuple[float, Bare]:
-    """Ours and the reference, one after the other: noise hits both alike."""
+    """Measures ours and then the reference, so that noise hits both alike."""
     with started(shop.settings, {"psp": ""}), Stopwatch() as watch:
         document = json.loads(await _till(shop.settings, "verify", "--json"))
     if not document["ok"]:
@@ -114,7 +115,7 @@ async def _bare(stores: Iterable[Written]) -> Bare:
 
 async def _readers(written: Written) -> dict[int, tuple[Any, Convert]]:
     topic, types = written.service.decider.topic, {it.__name__: it for it in written.service.decider.events}
-    newest = {schema.subject: schema for schema in load_schemas().of_topic(topic) if schema.type in types}
+    newest = {schema.subject: schema for schema in load_schemas().newest_of_topic(topic) if schema.type in types}
     known = await written.pool.fetch("SELECT id, subject, schema_text FROM schemas")
     return {
         schema_id: (newest[subject].parsed, from_record(types[newest[subject].type]))
@@ -124,7 +125,7 @@ async def _readers(written: Written) -> dict[int, tuple[Any, Convert]]:
 
 
 async def _rebuild(shop: History) -> tuple[float, float, float]:
-    """Events a second, and the p99 of those who shop meanwhile and before."""
+    """Returns events per second, and the p99 of shoppers during the rebuild and before it."""
     with started(shop.settings, {"psp": "", "shop": "all"}):
         await _shop_until(shop.settings, asyncio.create_task(asyncio.sleep(QUIET_SECONDS / 2)))
         quiet = await _shop_until(shop.settings, asyncio.create_task(asyncio.sleep(QUIET_SECONDS)))

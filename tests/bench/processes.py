@@ -1,4 +1,4 @@
-"""Processes of the shop for a bench, and what they and the servers below them cost."""
+"""Starts processes of the shop for a benchmark, and measures the CPU that they and the servers use."""
 
 import os
 import subprocess
@@ -10,17 +10,18 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import psutil
 
-from infra.local.process import recorded
-from shared.settings import HOST, Settings
+from infra.local.processes.process import recorded
+from infra.settings import Settings
+from shared.settings import HOST
 
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 Parts = Mapping[str, str]
-"""Services, and which part of each: `{"cart": "worker"}`."""
+"""The part to start of each service: `{"cart": "worker"}`."""
 
 
 class Busy:
-    """How much CPU each process has used since. Unlike a rate, that is the same beside other work."""
+    """The CPU time that each process has used since the start. Unlike a rate, it does not depend on other work."""
 
     def __init__(self, processes: Mapping[str, psutil.Process]) -> None:
         self._processes = processes
@@ -35,7 +36,7 @@ class Busy:
 
 @contextmanager
 def started(settings: Settings, parts: Parts, **more: str) -> Iterator[dict[str, psutil.Process]]:
-    """These, ready, and the servers they stand on, by name."""
+    """Starts these processes, and yields them and the servers by name once they are ready."""
     environment = os.environ | settings.environment() | {"TILL_LOG_LEVEL": "ERROR"} | more
     with ExitStack() as stack:
         own = {name: stack.enter_context(_process(name, part, environment)) for name, part in parts.items()}
@@ -67,6 +68,6 @@ def _until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _cpu(process: psutil.Process) -> float:
-    """Its own and that of all below it: PostgreSQL is a family."""
+    """Returns the CPU time of a process and its descendants: PostgreSQL is a family of processes."""
     family = [process, *process.children(recursive=True)]
     return sum(sum(member.cpu_times()[:2]) for member in family)

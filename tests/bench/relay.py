@@ -1,4 +1,4 @@
-"""The relay, beside the bare librdkafka producer on the same messages: throughput, and latency when idle."""
+"""Measures the relay against the bare librdkafka producer on the same messages: throughput, and latency when idle."""
 
 import asyncio
 import statistics
@@ -7,27 +7,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import NewTopic
 from confluent_kafka import Producer
 from uuid_utils import uuid7
 
-import shared.relay
-from shared.database import Pool
+import shared.messaging.relay
+from infra.settings import Settings
 from shared.envelope import Message, Recorded, cloud_event_headers, millis, now, pack_headers, unpack_headers
-from shared.kafka import client_options, open_admin
-from shared.relay import Relay
-from shared.settings import Settings
-from shared.store import EventStore, Write, execute
+from shared.messaging.kafka import open_admin
+from shared.messaging.relay import Relay
+from shared.messaging.topic_reader import read_topic
+from shared.store.database import Pool
+from shared.store.event_store import EventStore, Write, execute
 from tests.bench.figures import Figure, side_by_side
 from tests.bench.kernel import CUSTOMER, Stopwatch, cart_service, empty
 
 MESSAGES = 60_000
-CHUNK = 5_000
+MESSAGES_PER_WRITE = 5_000
 PINGS = 300
 OVER_BARE_MS = 5.0
 TOPIC = "bench.relay"
-"""Its own: in a service's topic, its messages would be dead letters of all who follow it."""
+"""A topic of its own: in a service's topic, its messages would become dead letters of every consumer."""
 PARTITIONS = 6
 
 
@@ -76,8 +76,8 @@ def _message() -> Message:
 async def _relay(settings: Settings, pool: Pool, messages: list[Message]) -> float:
     await empty(pool)
     async with pool.acquire() as connection:
-        for start in range(0, len(messages), CHUNK):
-            await execute(connection, [Write(messages=messages[start : start + CHUNK])])
+        for start in range(0, len(messages), MESSAGES_PER_WRITE):
+            await execute(connection, [Write(messages=messages[start : start + MESSAGES_PER_WRITE])])
     await pool.execute("VACUUM ANALYZE outbox")
     relay = Relay(pool, settings, "cart")
     running = asyncio.create_task(relay.run())
@@ -86,7 +86,7 @@ async def _relay(settings: Settings, pool: Pool, messages: list[Message]) -> flo
             while relay.published < len(messages):
                 await asyncio.sleep(0.002)
     finally:
-        await _stopped(running)
+        await _stop(running)
     return len(messages) / watch.seconds
 
 
@@ -103,30 +103,24 @@ async def _librdkafka(settings: Settings, messages: list[Message]) -> float:
 
 
 async def _lost(settings: Settings, keys: set[str]) -> int:
-    """Of the messages' keys, those that the topic does not have."""
-    consumer = AIOKafkaConsumer(TOPIC, **client_options(settings), auto_offset_reset="earliest")
-    await consumer.start()
+    """Counts the keys that the topic does not have."""
     missing = {key.encode() for key in keys}
-    try:
-        while missing and (batches := await consumer.getmany(timeout_ms=5_000)):
-            for records in batches.values():
-                missing -= {record.key for record in records}
-    finally:
-        await consumer.stop()
+    async for records in read_topic(settings, TOPIC):
+        missing -= {record.key for record in records}
     return len(missing)
 
 
 async def _relay_latency(settings: Settings, pool: Pool, store: EventStore) -> list[float]:
-    """From the moment the commit returns to the moment the broker's acknowledgement is in."""
+    """Measures from the return of the commit to the arrival of the broker's acknowledgement."""
     acknowledged = asyncio.Event()
-    answers = shared.relay.answers
+    original = shared.messaging.relay.acknowledgements
 
     async def observed(sent: Any) -> Any:
-        result = await answers(sent)
+        result = await original(sent)
         acknowledged.set()
         return result
 
-    shared.relay.answers = observed
+    shared.messaging.relay.acknowledgements = observed
     running = asyncio.create_task(Relay(pool, settings, "cart").run())
     took = []
     try:
@@ -139,8 +133,8 @@ async def _relay_latency(settings: Settings, pool: Pool, store: EventStore) -> l
                 took.append((time.perf_counter() - committed) * 1000)
             await asyncio.sleep(0.005)
     finally:
-        shared.relay.answers = answers
-        await _stopped(running)
+        shared.messaging.relay.acknowledgements = original
+        await _stop(running)
     return took
 
 
@@ -174,7 +168,7 @@ def _producer(settings: Settings, linger_ms: int) -> Producer:
     return producer
 
 
-async def _stopped(task: asyncio.Task[None]) -> None:
+async def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""Replay of one long stream, beside bare fetch + fastavro decode + fold, and beside the `eventsourcing` library."""
+"""Replay of one long stream, compared with fetch + fastavro + fold, and with the `eventsourcing` library."""
 
 import asyncio
 from io import BytesIO
@@ -7,15 +7,19 @@ from typing import Any
 from fastavro import schemaless_reader
 from uuid_utils import uuid7
 
+from infra.settings import Settings
 from services.cart.commands import SetQuantity
 from services.cart.decider import evolve, initial
-from shared.codec import PREFIX, Codec, from_record, schema_id_of
 from shared.handler import CommandHandler
-from shared.registry import Registry, SchemaMemory
-from shared.schemas import load_schemas
+from shared.schemas.codec import PREFIX, Codec, schema_id_of
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.records import from_record
+from shared.schemas.registry import Registry
+from shared.schemas.service_schemas import ServiceSchemas
 from shared.service import Runtime
-from shared.settings import Settings
-from shared.snapshots import Snapshots
+from shared.store.recording import Recorder
+from shared.store.snapshots import Snapshots
+from shared.store.states import States
 from tests.bench import looking_back, state
 from tests.bench.commands import TUNED, TheirCart, their_application
 from tests.bench.figures import Figure, side_by_side
@@ -65,16 +69,16 @@ async def _long_stream(runtime: Runtime) -> str:
 
 
 async def _cold_handler(runtime: Runtime, settings: Settings) -> CommandHandler[Any, Any, Any]:
-    """As after a restart: it remembers nothing, and there is no snapshot."""
+    """A handler as after a restart, with an empty state cache and without snapshots."""
     decider, codec = runtime.service.decider, Codec()
     async with Registry(settings) as registry:
-        await SchemaMemory(runtime.pool, registry, load_schemas(), codec).bind(decider.topic, decider.events)
-    snapshots = Snapshots(runtime.pool, decider, every=NEVER)
-    return CommandHandler(decider, runtime.store, codec, snapshots, "/bench")
+        await ServiceSchemas(runtime.pool, registry, load_schemas(), codec).bind(decider.topic, decider.events)
+    states = States(decider, runtime.store, codec, Snapshots(runtime.pool, decider, every=NEVER))
+    return CommandHandler(decider, runtime.store, states, Recorder(decider, codec, "/bench"))
 
 
 async def _bare(runtime: Runtime, stream_id: str) -> float:
-    newest = {schema.type: schema for schema in load_schemas().of_topic("cart.events")}
+    newest = {schema.type: schema for schema in load_schemas().newest_of_topic("cart.events")}
     known = await runtime.pool.fetch("SELECT id, subject FROM schemas")
     types = {event.__name__: event for event in runtime.service.decider.events}
     readers = {}

@@ -1,4 +1,4 @@
-"""`till state --at` on a stream of a hundred thousand events, the start of the command line included."""
+"""Measures `till state --at` on a stream of a hundred thousand events, with the start of the command line."""
 
 import os
 import statistics
@@ -8,15 +8,16 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from infra.settings import Settings
 from services.catalog.events import ProductListed, StockReserved, StockSold
-from services.catalog.wiring import CATALOG
+from services.catalog.wiring import catalog
+from services.common.money import Money
 from shared.envelope import Recorded
-from shared.money import Money
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
 from shared.service import Runtime, open_service
-from shared.settings import Settings
-from shared.store import columns
+from shared.store.event_store import columns
 from tests.bench.figures import Figure
 from tests.bench.kernel import Stopwatch
 
@@ -40,7 +41,7 @@ FROM unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::timestamptz[],
 async def run(settings: Settings) -> list[Figure]:
     async with Registry(settings) as registry:
         await push(registry, load_schemas())
-    async with open_service(CATALOG, settings) as runtime:
+    async with open_service(catalog(settings), settings) as runtime:
         await _fill(runtime)
         await runtime.handler.state(STREAM)  # as the first command to it would: it leaves milestones
         folded = Stopwatch()
@@ -62,7 +63,7 @@ async def run(settings: Settings) -> list[Figure]:
 
 
 def _timed(environment: dict[str, str], what: str, round_: int) -> float:
-    """Milliseconds. Each round asks for another moment."""
+    """Returns milliseconds. Each round asks for another moment."""
     at = BEGINNING + timedelta(seconds=EVENTS // ROUNDS * round_ + EVENTS // ROUNDS // 2)
     arguments = ["--version"] if what == "start" else ["state", STREAM, "--at", at.isoformat()]
     with Stopwatch() as watch:
@@ -74,12 +75,12 @@ async def _from_the_beginning(runtime: Runtime) -> None:
     decider, state, version = runtime.service.decider, runtime.service.decider.initial, 0
     while values := await runtime.store.load(STREAM, version):
         for value in values:
-            state = decider.evolve(state, await runtime.memory.decode(value))
+            state = decider.evolve(state, await runtime.decoder.decode(value))
         version += len(values)
 
 
 async def _fill(runtime: Runtime) -> None:
-    """A hot product: an order reserves a piece, and buys it; one event a second."""
+    """Fills the stream of a hot product: orders reserve and buy one piece each, one event per second."""
     for table in ("events", "snapshots", "milestones"):
         await runtime.pool.execute(f"DELETE FROM {table} WHERE stream_id = $1", STREAM)
     for first in range(1, EVENTS + 1, CHUNK):
@@ -96,5 +97,5 @@ def _event(runtime: Runtime, version: int) -> Recorded:
     else:
         event = StockSold(SKU, order_id, 1) if version % 2 else StockReserved(SKU, order_id, 1)
     time = BEGINNING + timedelta(seconds=version)
-    value = runtime.handler._codec.encode(event)
+    value = runtime.codec.encode(event)
     return Recorded(STREAM, version, "", type(event).__name__, time, "", "", "bench", "", value)

@@ -1,4 +1,4 @@
-"""An HTTP client thin enough not to be what is measured: one connection, one request at a time."""
+"""An HTTP client so thin that it does not distort a measurement: one connection, one request at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator

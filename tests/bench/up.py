@@ -1,8 +1,8 @@
-"""Cold `till up` of each part alone and of all together, `till down`, and the memory they hold.
+"""Measures a cold `till up` of each server alone and of all together, `till down`, and their memory.
 
-Cold means that nothing runs. It is measured in a new home, where data folders have to be created, and again
-in a home with data. The commands are timed as a person runs them, Python's own start included; medians,
-because a machine is never quite idle.
+Cold means that nothing runs. It is measured in a new home, where data folders have to be created, and again in a home
+with data. The commands are timed as a person runs them, including the start of Python. Figures are medians, because a
+machine is never quite idle.
 """
 
 import subprocess
@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from infra.local.throwaway import throwaway
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 from tests.bench.figures import Figure
 
 TILL = Path(sys.executable).with_name("till")

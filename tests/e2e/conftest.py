@@ -1,4 +1,4 @@
-"""One shop for all tests of a module. It is told to stop at the end, and leaves as it should."""
+"""Starts one shop for all tests of a module, stops it at the end, and checks that it leaves cleanly."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The payment provider as a real process beside the shop."""
+"""Runs the simulated payment provider as a real process beside the shop."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ START_SECONDS = 120.0
 
 @contextmanager
 def provider(environment: dict[str, str]) -> Iterator[str]:
-    """Its address, once it answers. On the port of `TILL_PSP_PORT`."""
+    """Starts the provider on the port of `TILL_PSP_PORT` and yields its address once it answers."""
     url = f"http://127.0.0.1:{environment['TILL_PSP_PORT']}"
     log = Path(environment["TILL_HOME"]) / "psp.log"
     with log.open("ab") as out:
@@ -47,13 +47,13 @@ def _answers(url: str) -> bool:
 
 
 def moved(url: str, payment_id: str) -> list[str]:
-    """What money did for a payment, in order: `authorized`, `captured`, ..."""
+    """Returns the kinds of movements of a payment, in order: `authorized`, `captured`, ..."""
     ledger: dict[str, Any] = httpx.get(f"{url}/ledger", timeout=10).json()
     return [m["kind"] for m in ledger["movements"] if m["payment_id"] == payment_id]
 
 
 def net(url: str, payment_ids: Sequence[str]) -> int:
-    """What was taken and kept for these payments."""
+    """Returns what was captured for these payments and not refunded."""
     sign = {"captured": 1, "refunded": -1}
     ledger: dict[str, Any] = httpx.get(f"{url}/ledger", timeout=10).json()
     return sum(sign.get(m["kind"], 0) * m["amount"] for m in ledger["movements"] if m["payment_id"] in payment_ids)

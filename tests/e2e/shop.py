@@ -1,4 +1,4 @@
-"""The shop as a real process, and what a test wants of it: to start, to stop, to be asked, to be looked into."""
+"""Runs the shop as a real process and does with it what tests need: start, stop, send requests, query its databases."""
 
 import asyncio
 import signal
@@ -15,13 +15,15 @@ import asyncpg
 import httpx
 from uuid_utils import uuid7
 
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 from infra.local.throwaway import settings_of
-from shared.http.auth import Role, Tokens
-from shared.registry import Registry, push
-from shared.schemas import load_schemas
-from shared.settings import Settings
-from tests.integration.kit import Record, read_topic
+from infra.settings import Settings
+from services.common.roles import Role
+from shared.http.auth import Tokens
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
+from tests.integration.shared.topics import Record, read_topic
 from tests.till import eventually
 
 START_SECONDS = 120.0
@@ -30,14 +32,14 @@ STOP_SECONDS = 60.0
 
 @dataclass
 class Shop:
-    """One run of `python -m services.shop`."""
+    """A running process of `python -m services.shop`."""
 
     environment: dict[str, str]
     port: int
     process: subprocess.Popen[bytes]
     log: Path
     positions: list[str] = field(default_factory=list)
-    """Of every write that was answered with success: what must never be lost."""
+    """The position of every write that was answered with success, none of which may ever be lost."""
 
     @property
     def settings(self) -> Settings:
@@ -61,12 +63,12 @@ class Shop:
         return self.client(Tokens(self.settings).mint(f"{roles[0]}-{uuid7()}", roles, 3600))
 
     def stop(self) -> int:
-        """As an operator would: politely. Its exit code."""
+        """Sends SIGTERM, as an operator would, and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(STOP_SECONDS)
 
     def fetch(self, service: str, query: str, *arguments: Any) -> list[Any]:
-        """What a service's database says."""
+        """Queries a service's database."""
 
         async def ask() -> list[Any]:
             url = self.settings.database_url.get_secret_value()
@@ -79,7 +81,7 @@ class Shop:
         return asyncio.run(ask())
 
     def written(self) -> dict[str, int]:
-        """How much people have made each service store: events, and answers to keys.
+        """Counts what requests have made each service store: events, and answers to idempotency keys.
 
         What services do on their own account (an order of some test before) goes on meanwhile.
         """
@@ -90,7 +92,7 @@ class Shop:
         }
 
     def everything_published(self) -> None:
-        """Wait until the outboxes are empty."""
+        """Waits until the outboxes are empty."""
         eventually(
             lambda: not any(self.fetch(service, "SELECT FROM outbox LIMIT 1") for service in ("cart", "catalog")),
             "the outboxes are empty",
@@ -106,7 +108,7 @@ class Shop:
 
 @contextmanager
 def started(environment: dict[str, str], *arguments: str, module: str = "services.shop", **more: str) -> Iterator[Shop]:
-    """The process, ready. Killed at the end if it still runs: who wants it to stop politely says so before."""
+    """Starts the process, yields it when it is ready, and kills it at the end if it still runs."""
     register_schemas(environment["TILL_HOME"], settings_of(environment))
     [port] = free_ports(1)
     own = environment | {"TILL_LOG_FORMAT": "text", "TILL_MIN_POSITION_TIMEOUT": "6"} | more
@@ -133,7 +135,7 @@ REGISTERED: set[str] = set()
 
 
 def register_schemas(home: str, settings: Settings) -> None:
-    """Once for each stack."""
+    """Pushes the schemas, once for each stack."""
 
     async def register() -> None:
         async with Registry(settings) as registry:
@@ -169,7 +171,7 @@ def price(cents: int, currency: str = "EUR") -> dict[str, Any]:
 class Product:
     sku: str
     position: str
-    """Of the latest change: a cart that has reached it knows the product."""
+    """The position of the latest change. A cart that has reached it knows the product."""
 
 
 def put_product(operator: httpx.Client, sku: str, cents: int = 1190, currency: str = "EUR", stock: int = 50) -> Product:
@@ -239,5 +241,5 @@ def settled(guest: httpx.Client, path: str) -> dict[str, Any]:
 
 
 def versions(records: Sequence[Record], stream_id: str) -> list[int]:
-    """In the order of the topic."""
+    """Returns the versions of a stream's records, in the order of the topic."""
     return [int(r.header("ce_streamversion")) for r in sorted(records) if r.header("ce_subject") == stream_id]

@@ -1,5 +1,6 @@
-"""Who is down stops nobody else: carts go on, orders wait, and go on when it is back. The services as `till up --split`
-runs them, each in a process of its own.
+"""A service that is down stops no other: carts go on, orders wait, and go on when it is back.
+
+The services run as `till up --split` starts them, each in a process of its own.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ import httpx
 import psutil
 import pytest
 
-from infra.local.ports import free_ports
-from infra.local.process import recorded
+from infra.local.processes.ports import free_ports
+from infra.local.processes.process import recorded
 from infra.local.stack import up
 from infra.local.throwaway import settings_of
-from shared.settings import Settings
+from infra.settings import Settings
 from tests.e2e.provider import moved, provider
 from tests.e2e.shop import (
     Shop,
@@ -34,7 +35,7 @@ from tests.till import eventually, is_there
 
 @pytest.fixture
 def registry(stack: Settings) -> Iterator[psutil.Process]:
-    """It belongs to all tests: whatever becomes of it, it is there for the next."""
+    """Yields a server that all tests share, and starts it again if a test has stopped it."""
     [process] = [process for process in recorded(stack.home) if process.name == "registry"]
     yield psutil.Process(process.pid)
     asyncio.run(up(stack, servers_only=True))
@@ -50,7 +51,7 @@ Starting = AbstractContextManager[Shop]
 
 
 def at_once(processes: ExitStack, starting: Sequence[Starting]) -> list[Shop]:
-    """Started side by side; they end with the stack."""
+    """Starts the services at the same time; they end with the stack."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(processes.enter_context, starting))
 
@@ -60,7 +61,7 @@ def worker(environment: dict[str, str], name: str) -> Starting:
 
 
 def is_said_to_be(guest: httpx.Client, path: str, status: str) -> bool:
-    """Not yet, while it is not found at all."""
+    """Returns the status of the order, or nothing while it is not found."""
     return bool(guest.get(path).json()["status"] == status)
 
 
@@ -70,7 +71,7 @@ def kill(*shops: Shop) -> None:
         shop.process.wait()
 
 
-def test_an_order_goes_as_far_as_it_can_and_further_with_each_that_is_back(
+def test_an_order_goes_as_far_as_it_can_and_further_with_each_service_that_is_back(
     environment: dict[str, str], registry: psutil.Process
 ) -> None:
     names = ("cart", "order", "catalog", "payment")

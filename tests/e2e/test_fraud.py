@@ -1,4 +1,4 @@
-"""Fraud, found by the lake and answered by payment: a burst of declined cards, alerts, and who comes next."""
+"""The lake finds fraud and payment acts on it: a burst of declined cards raises alerts that stop the next payments."""
 
 import subprocess
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from uuid_utils import uuid7
 
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 from tests.e2e.provider import moved, provider
 from tests.e2e.shop import Product, Shop, buy, new_sku, order, put_product, settled, started
 from tests.till import TILL, eventually
 
 SPARK_SECONDS = 300.0
-"""It has to start, and its first batch to be compiled: seconds, on a machine that does nothing else."""
+"""Seconds for Spark to start and compile its first batch, with room for a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def shop(own_environment: dict[str, str], psp: str) -> Iterator[Shop]:
 
 @contextmanager
 def alerts(environment: dict[str, str]) -> Iterator[None]:
-    """`till lake alerts`, a process of its own."""
+    """Runs `till lake alerts` as a process of its own."""
     log = Path(environment["TILL_HOME"]) / "alerts.log"
     with log.open("ab") as out:
         process = subprocess.Popen([TILL, "lake", "alerts"], env=environment, stdout=out, stderr=out)
@@ -55,7 +55,7 @@ def alerts(environment: dict[str, str]) -> Iterator[None]:
 
 
 def worst(shop: Shop, token: str) -> int:
-    """The highest score of the alerts about it that are in the topic."""
+    """Returns the highest score of the alerts about this subject in the topic."""
     with SchemaRegistryClient({"url": shop.settings.registry_url}) as client:
         read, place = AvroDeserializer(client), SerializationContext("fraud.alerts", MessageField.VALUE)
         said: list[Any] = [read(record.value, place) for record in shop.topic("fraud.alerts")]
@@ -63,13 +63,13 @@ def worst(shop: Shop, token: str) -> int:
 
 
 def is_burnt(guest: httpx.Client, mug: Product, token: str, times: int) -> None:
-    """Declined, again and again, a little less often than payment itself would mind."""
+    """Lets payments be declined, just less often than the risk check of payment itself would hold them."""
     paths = [buy(guest, mug, token=token) for _ in range(times)]
     assert {settled(guest, path)["reason"] for path in paths} == {"payment_declined"}
 
 
 def reasons(guest: httpx.Client, path: str, event_type: str) -> list[str]:
-    """As the order's timeline tells them."""
+    """Returns the payment events of the order's timeline."""
     page: dict[str, Any] = guest.get(f"{path}/events").json()
     [event] = [event for event in page["items"] if event["type"] == event_type]
     return list(event["data"]["reasons"])
@@ -77,7 +77,7 @@ def reasons(guest: httpx.Client, path: str, event_type: str) -> list[str]:
 
 @pytest.mark.timeout(3 * SPARK_SECONDS)
 @pytest.mark.slow
-def test_cards_that_were_tested_are_refused_and_who_tested_them_is_held(shop: Shop, psp: str) -> None:
+def test_cards_under_test_are_refused_and_their_tester_is_held(shop: Shop, psp: str) -> None:
     card = f"tok_declined_{uuid7().hex[-12:]}"
     with shop.staff("operator") as operator, shop.guest() as ann, shop.guest() as bob, shop.guest() as cid:
         mug = put_product(operator, new_sku(), 100)

@@ -1,4 +1,4 @@
-"""A customer was charged and has no order: the five commands of docs/incident.md, on a shop where it has happened."""
+"""Runs the five commands of docs/incident.md on a shop where a customer was charged and has no order."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from infra.cli import till
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 from services.order.decider import payment_of
 from tests.e2e.provider import moved, provider
 from tests.e2e.shop import CHECKOUT, Shop, buy, new_sku, open_cart, put_in, put_product, settled, started
@@ -32,7 +32,7 @@ class Incident:
         return payment_of(self.order_id)
 
     def run(self, command: str) -> str:
-        """A command of the page, in this process."""
+        """Runs a command of the page in this process."""
         _, *arguments = Template(command).substitute(ORDER=self.order_id, PAYMENT=self.payment_id).split()
         ran = CliRunner().invoke(till, arguments, env=self.shop.environment)
         assert ran.exit_code == 0, ran.output
@@ -58,7 +58,7 @@ def environment(stack_environment: dict[str, str], stack: object) -> dict[str, s
 
 @pytest.fixture(scope="module")
 def incident(environment: dict[str, str]) -> Iterator[Incident]:
-    """The provider took the money aside, went away before it said so, and the order ran out of time."""
+    """The provider authorised the payment and went down before it answered, and the order timed out."""
     with ExitStack() as away, started(environment) as shop:
         psp = away.enter_context(provider(environment))
         with shop.staff("operator") as operator, shop.guest() as ann:
@@ -87,7 +87,7 @@ def commands() -> list[str]:
     return re.findall(r"^till .+$", PAGE.read_text(), re.MULTILINE)
 
 
-def test_the_five_commands_of_the_page_find_out_why(incident: Incident, environment: dict[str, str]) -> None:
+def test_the_five_commands_of_the_incident_page_find_the_cause(incident: Incident, environment: dict[str, str]) -> None:
     first, story, state, why, at = commands()
 
     order = incident.run(first)
@@ -110,16 +110,16 @@ def test_the_five_commands_of_the_page_find_out_why(incident: Incident, environm
     assert re.search(r"payments .*\d authorizing", incident.run(at))
 
 
-def test_when_the_provider_is_back_the_money_goes_back(incident: Incident, environment: dict[str, str]) -> None:
+def test_once_the_provider_is_back_the_money_is_returned(incident: Incident, environment: dict[str, str]) -> None:
     with provider(environment | {"TILL_PSP_LATE_SECONDS": "0"}) as psp:
         eventually(lambda: moved(psp, incident.payment_id) == ["authorized", "voided"], "she has her money", 40)
         eventually(lambda: incident.payment().endswith("PaymentVoided"), "and we know it", 40)
     why = incident.run("till why payment:$PAYMENT")
-    assert "Nothing is waited for." in why
+    assert "Nothing is pending." in why
     assert "voided, since PaymentVoided" in why
 
 
-def test_the_page_has_five_commands_and_says_what_they_print() -> None:
+def test_the_incident_page_has_five_commands_and_says_what_they_print() -> None:
     assert len(commands()) == 5
     for phrase in ("reserved → cancelled", "from the payment provider", "it is asked again, with the same key"):
         assert phrase in PAGE.read_text()

@@ -1,4 +1,4 @@
-"""What the shop says of itself: every example is true to its schema, and nothing is answered that is not described."""
+"""The OpenAPI document is true: every example fits its schema, and every answer of the shop is described."""
 
 import subprocess
 import sys
@@ -11,11 +11,12 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from infra.local.ports import free_ports
-from shared.http.auth import Role, Tokens
+from infra.local.processes.ports import free_ports
+from services.common.roles import Role
+from shared.http.auth import Tokens
 from tests.e2e.provider import provider
 from tests.e2e.shop import CHECKOUT, Shop, new_sku, open_cart, put_in, put_product, started
-from tests.integration.refusing import refusing
+from tests.integration.services.refusing import refusing
 from tests.till import eventually
 
 RULES = Path(__file__).parents[2] / "schemathesis.toml"
@@ -47,7 +48,7 @@ def operations(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def bodies(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Everything that is sent or answered, by where it is."""
+    """Yields every request and response body with the place it is described at."""
     for name, operation in operations(described):
         for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
             yield f"{name} takes {media_type}", content
@@ -64,7 +65,7 @@ def examples(described: dict[str, Any], content: dict[str, Any]) -> list[Any]:
 
 
 def faults(described: dict[str, Any]) -> list[str]:
-    """Bodies without an example, and examples that are not what they are an example of."""
+    """Lists bodies without an example, and examples that do not fit their schema."""
     found = []
     for where, content in bodies(described):
         if where.endswith("text/plain"):
@@ -84,9 +85,9 @@ def test_every_body_has_an_example_and_every_example_is_true_to_its_schema(descr
 
 def test_a_false_example_and_a_missing_one_would_be_seen(described: dict[str, Any]) -> None:
     schemas = described["components"]["schemas"]
-    false = schemas["OrderView"] | {"examples": [{"order_id": 7}]}
+    false = schemas["OrderBody"] | {"examples": [{"order_id": 7}]}
     missing = {name: value for name, value in schemas["Session"].items() if name != "examples"}
-    planted = described | {"components": {"schemas": schemas | {"OrderView": false, "Session": missing}}}
+    planted = described | {"components": {"schemas": schemas | {"OrderBody": false, "Session": missing}}}
     found = faults(planted)
     assert "POST /v1/sessions answers 201 application/json: no example" in found
     assert any(fault.startswith("POST /v1/orders/{order_id}/cancel answers 200") for fault in found)
@@ -102,7 +103,7 @@ def test_every_parameter_of_a_path_has_an_example(described: dict[str, Any]) -> 
 
 
 def test_the_examples_can_be_sent_one_after_the_other(described: dict[str, Any], shop: Shop) -> None:
-    """What they list can be bought as they buy it; only the ids are others."""
+    """The examples together are a purchase that works; only the ids differ."""
     taken = {name: examples(described, content)[0] for name, content in bodies(described) if " takes " in name}
     with shop.staff("operator") as operator, shop.guest() as guest:
         listed = operator.put("/v1/products/MUG-350", json=taken["PUT /v1/products/{sku} takes application/json"])
@@ -125,7 +126,7 @@ def is_taken(send: Callable[[], httpx.Response]) -> bool:
 
 
 class Purchase:
-    """Real ids for what is generated: a cart that is open, and an order that was paid."""
+    """Prepares real ids for generated requests: an open cart, and a paid order."""
 
     def __init__(self, shop: Shop) -> None:
         with shop.staff("operator") as operator, shop.guest() as guest:
@@ -148,7 +149,7 @@ class Purchase:
 
 
 def schemathesis(shop: Shop, folder: Path, token: str, ids: dict[str, str], *options: str) -> tuple[int, str]:
-    """Run as by hand. Its exit code and what it said."""
+    """Runs Schemathesis as one would by hand, and returns its exit code and output."""
     parameters = "".join(f'"path.{name}" = "{value}"\n' for name, value in ids.items())
     (folder / "schemathesis.toml").write_text(f"{RULES.read_text()}\n[parameters]\n{parameters}")
     ran = subprocess.run(
@@ -177,9 +178,7 @@ def token_of(shop: Shop, role: Role) -> str:
         ("operator", "examples,fuzzing,stateful"),
     ],
 )
-def test_whatever_is_sent_the_answer_is_one_that_is_described(
-    shop: Shop, tmp_path: Path, role: Role, phases: str
-) -> None:
+def test_every_answer_to_generated_requests_is_described(shop: Shop, tmp_path: Path, role: Role, phases: str) -> None:
     purchase = Purchase(shop)
     token = purchase.token if role == "customer" else token_of(shop, role)
     code, said = schemathesis(shop, tmp_path, token, purchase.ids, "--phases", phases, *FEW)
@@ -188,8 +187,8 @@ def test_whatever_is_sent_the_answer_is_one_that_is_described(
     assert "Traceback" not in shop.log.read_text()
 
 
-def test_an_error_of_ours_would_be_seen(shop: Shop, tmp_path: Path) -> None:
-    """PostgreSQL refuses what the shop wants to store, which no handler foresees."""
+def test_an_internal_error_would_be_found(shop: Shop, tmp_path: Path) -> None:
+    """PostgreSQL refuses to store an event, which no handler foresees."""
     purchase = Purchase(shop)
     with refusing(shop, "cart", f"cart:{purchase.ids['cart_id']}"):
         only = ["--phases", "examples", "--include-path", "/v1/carts/{cart_id}/items"]

@@ -1,4 +1,4 @@
-"""A cart becomes a paid order, or is undone completely: through every service, Kafka and the provider's ledger."""
+"""A cart becomes a paid order or is undone completely, through every service, Kafka and the provider's ledger."""
 
 import signal
 from collections import Counter
@@ -11,7 +11,7 @@ import httpx
 import orjson
 import pytest
 
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 from tests.e2e.provider import moved, net, provider
 from tests.e2e.shop import (
     CHECKOUT,
@@ -166,7 +166,7 @@ def test_a_refund_by_support_cancels_the_order(
 @pytest.mark.parametrize(
     ("decision", "status", "reason"), [("approve", "confirmed", None), ("reject", "cancelled", "fraud")]
 )
-def test_a_suspicious_payment_waits_for_a_person(
+def test_a_suspicious_payment_waits_for_a_review(
     operator: httpx.Client,
     ann: httpx.Client,
     support: httpx.Client,
@@ -186,7 +186,7 @@ def test_a_suspicious_payment_waits_for_a_person(
     assert support.post(f"{payment}/review", json={"decision": decision}).status_code == 409
 
 
-def test_the_status_is_told_as_it_changes_and_again_from_where_one_was_cut_off(
+def test_status_changes_are_streamed_and_resume_after_a_broken_connection(
     operator: httpx.Client, ann: httpx.Client
 ) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5))
@@ -210,7 +210,7 @@ def _stream(guest: httpx.Client, path: str, headers: dict[str, str] | None = Non
     return told
 
 
-def test_the_timeline_tells_who_did_what_and_because_of_what(operator: httpx.Client, ann: httpx.Client) -> None:
+def test_the_timeline_names_actor_and_cause_of_every_event(operator: httpx.Client, ann: httpx.Client) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5))
     settled(ann, path)
 
@@ -240,7 +240,7 @@ def test_the_timeline_tells_who_did_what_and_because_of_what(operator: httpx.Cli
 
 
 def _causes(items: list[dict[str, Any]], event_type: str) -> list[str]:
-    """Back to the first that was not caused by another: a person asked for it."""
+    """Follows the causes back to the first event, which a request caused."""
     by_id = {item["id"]: item for item in items}
     [effect] = [item for item in items if item["type"] == event_type]
     causes = []
@@ -272,7 +272,7 @@ def test_orders_are_listed_latest_first_and_only_ones_own(
         assert bob.post(f"{paths[0]}/cancel").status_code == 404
 
 
-def test_an_order_as_it_was(operator: httpx.Client, ann: httpx.Client) -> None:
+def test_an_order_is_answered_as_it_was_at_a_version_or_a_moment(operator: httpx.Client, ann: httpx.Client) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5))
     version = settled(ann, path)["version"]
     assert ann.get(path, params={"version": 1}).json()["status"] == "placed"

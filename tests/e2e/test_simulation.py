@@ -1,4 +1,4 @@
-"""Shoppers in a whole shop with a real provider: what they are told, and whether the books agree with it."""
+"""Simulated shoppers in a whole shop with a real provider, and the audit of its books."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from infra.local.throwaway import settings_of, throwaway
-from infra.shoppers.ledger import read_from
+from infra.simulation.audit.ledger import read_from
 from shared.http.auth import Tokens
 from tests.till import Ran, Till, eventually
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def till() -> Iterator[Till]:
-    """A shop of its own: the books are of all who shop meanwhile."""
+    """A shop of its own, because the audit covers everybody who shops in that time."""
     with throwaway() as environment:
         till = Till(environment | {"TILL_PSP_TIMEOUT": "1"})
         up = till("up", "--json")
@@ -59,11 +59,11 @@ def test_shoppers_of_all_kinds_come_and_the_books_balance(till: Till, tmp_path: 
     ledger = Path(summary["ledger"])
     assert ledger.parent == till.home / "simulations"
     assert len(read_from(ledger).answers) == sum(latency["count"] for latency in summary["requests"].values())
-    _check_that_a_planted_order_is_missed(till, ledger, tmp_path / "planted.jsonl")
+    _check_that_the_audit_finds_a_planted_order(till, ledger, tmp_path / "planted.jsonl")
 
 
-def _check_that_a_planted_order_is_missed(till: Till, ledger: Path, planted: Path) -> None:
-    """The same ledger balances when it is read again; with a checkout more, it does not."""
+def _check_that_the_audit_finds_a_planted_order(till: Till, ledger: Path, planted: Path) -> None:
+    """Checks that the ledger balances when it is read again, but not with one more checkout."""
     shutil.copy(ledger, planted)
     with run(till, "tests.load.books", "check", str(planted), "--patience", "1") as process:
         assert process.wait(60) == 0
@@ -73,41 +73,41 @@ def _check_that_a_planted_order_is_missed(till: Till, ledger: Path, planted: Pat
     with run(till, "tests.load.books", "check", str(planted), "--patience", "1") as process:
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "order lost was accepted, and is there 0 times" in out
+    assert "order lost was accepted, and exists 0 times" in out
 
 
-def test_a_demo_tells_the_story_of_an_order(till: Till) -> None:
+def test_a_demo_shows_the_events_of_an_order(till: Till) -> None:
     ran = till("demo", "--seconds", "4", "--no-lake")
     assert ran.code == 0, ran.out + ran.err
-    assert_the_story_is_told(ran.out)
+    assert_the_events_are_shown(ran.out)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_demo_runs_the_lake_and_its_money_is_the_provider_s(till: Till) -> None:
+def test_a_demo_runs_the_lake_whose_money_is_that_of_the_provider(till: Till) -> None:
     with till.begin("demo", "--seconds", "4") as process:
         ran = Ran(0, *process.communicate(timeout=580))
     assert process.returncode == 0, ran.out + ran.err
-    assert_the_story_is_told(ran.out)
+    assert_the_events_are_shown(ran.out)
 
     provider = httpx.get(f"http://127.0.0.1:{till.port('TILL_PSP_PORT')}/ledger").json()["totals"]["EUR"]
     net = provider["captured"] - provider["refunded"]
     kept = "SELECT sum(total) AS sold, (SELECT sum(captured - refunded) FROM gold.orders) AS kept FROM gold.orders "
     assert till("sql", f"{kept} WHERE status = 'confirmed'", "--json").document == [{"sold": net, "kept": net}]
     assert not (till.home / "logs" / "lake.log").read_text().count("Traceback")
-    assert "jdk.incubator" not in ran.err, "the noise of Spark is in its log"
+    assert "jdk.incubator" not in ran.err, "the output of Spark is in its log"
     assert "behind Kafka: silver" in till("status").out
 
 
-def assert_the_story_is_told(out: str) -> None:
-    story = [line.split()[2:4] for line in out.splitlines() if " s  " in line]
-    told = [service + " " + event for service, event in story]
+def assert_the_events_are_shown(out: str) -> None:
+    rows = [line.split()[2:4] for line in out.splitlines() if " s  " in line]
+    events = [service + " " + event for service, event in rows]
     for event in ("cart CartCheckedOut", "order OrderConfirmed", "catalog StockSold", "payment PaymentCaptured"):
-        assert event in told, out
+        assert event in events, out
     assert "The books balance" in out
 
 
-def test_a_load_run_ends_well_and_leaves_a_report(till: Till) -> None:
+def test_a_load_run_succeeds_and_writes_a_report(till: Till) -> None:
     with run(till, "tests.load", "--here", "--users", "4", "--seconds", "3") as process:
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 0, out
@@ -116,7 +116,7 @@ def test_a_load_run_ends_well_and_leaves_a_report(till: Till) -> None:
 
 
 def test_a_load_run_fails_when_the_books_do_not_balance(till: Till) -> None:
-    """Somebody takes pieces off a shelf meanwhile: to the checker that is stock that leaked."""
+    """Pieces are taken off a shelf during the run, which the audit finds as missing stock."""
     settings = settings_of(till.environment)
     operator = {"Authorization": f"Bearer {Tokens(settings).mint('thief', ['operator'], 600)}"}
     shop = f"http://127.0.0.1:{settings.shop_port}/v1/products/KIT-1001"

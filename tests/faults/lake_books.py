@@ -1,21 +1,20 @@
-"""Is everything in the lake, and once? Read from Kafka by librdkafka and from Delta by delta-rs: nothing of ours."""
+"""Checks that every message is in the lake once, with librdkafka and delta-rs and none of the lake's own code."""
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from deltalake import DeltaTable
-
-from analytics.paths import path_of
-from analytics.tables import TOPICS
-from shared.settings import Settings
-from tests.integration.kit import Record, read_topic
+from analytics.catalog import TOPICS
+from analytics.lake import LakeFiles
+from analytics.settings import LakeSettings
+from infra.settings import Settings
+from tests.integration.shared.topics import Record, read_topic
 
 Place = tuple[str, int, int]
 
 
 def faults(settings: Settings, poison: Iterable[str] = ()) -> list[str]:
-    """What is lost, and what is there twice. `poison` are ids of events that belong into quarantine."""
+    """Names messages that are lost or duplicated. `poison` are ids of events that belong into quarantine."""
     records = {topic: read_topic(settings, topic) for topic in TOPICS}
     bronze = [(row["topic"], row["partition"], row["offset"]) for row in rows(settings, "bronze.events")]
     silver = {topic: [row["event_id"] for row in rows(settings, f"silver.{name}")] for topic, name in TOPICS.items()}
@@ -42,8 +41,8 @@ def compared(
     ]
 
 
-def rows(settings: Settings, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = DeltaTable(path_of(settings, name)).to_pyarrow_table().to_pylist()
+def rows(settings: LakeSettings, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = LakeFiles(settings).snapshot(name).to_pyarrow_table().to_pylist()
     return found
 
 

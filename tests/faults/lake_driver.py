@@ -1,15 +1,16 @@
-"""The ingest as a process of its own, to be killed: brings the lake up to the ends of the topics, and leaves."""
+"""Runs the ingest once as a process of its own, so that tests can kill it."""
 
 from analytics.ingest.stream import ingest_available
-from infra.spark import open_spark
-from shared import crashpoints
-from shared.settings import Settings
+from analytics.lake import Lake
+from infra.lake.spark import open_spark
+from infra.settings import Settings
+from shared.recovery import crash_points
 
 
 def main() -> None:
     settings = Settings.load()
-    crashpoints.arm(settings.crash_at)
-    ingest_available(open_spark(settings), settings)
+    crash_points.arm(settings.crash_at)
+    ingest_available(Lake(open_spark(settings), settings))
 
 
 if __name__ == "__main__":

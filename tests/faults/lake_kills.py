@@ -1,6 +1,6 @@
-"""The lake's driver killed at any moment, again and again, while the shop sells.
+"""Kills the lake's driver at random moments, again and again, while the shop sells.
 
-test_lake_faults.py has it die twice like that, and at each named place. This is the long version:
+test_lake_faults.py kills it twice like that, and at each crash point. This is the long version:
 
     python -m tests.faults.lake_kills 10
 """
@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analytics.commits import ingested
-from infra.cli.console import out
+from analytics.lake import LakeFiles
+from analytics.log.progress import last_ingested
+from infra.cli.render.console import out
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
-from shared.settings import Settings
+from infra.settings import Settings
 from tests.bench.lake_load import selling
 from tests.faults.lake_books import faults
 from tests.till import eventually
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> list[str]:
-    """What is lost or there twice after so many deaths."""
+    """Kills the driver so many times and returns what was lost or duplicated."""
     with throwaway() as environment:
         asyncio.run(up(settings_of(environment), servers_only=True))
         environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "PYTHONPATH": str(Path.cwd())}
@@ -56,7 +57,7 @@ def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> lis
 
 
 def _dies(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
-    """Somewhere within a batch that follows one of its own; not, if it was done before."""
+    """Kills the process within a batch after its first one; returns False if it finished before."""
     before = _batch(settings)
     eventually(lambda: _batch(settings) > before, "it has got somewhere", 600)
     try:
@@ -79,7 +80,7 @@ def driver(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _batch(settings: Settings) -> int:
-    commit = ingested(settings)
+    commit = last_ingested(LakeFiles(settings))
     return commit.batch if commit else -1
 
 

@@ -1,6 +1,7 @@
-"""The real process dies by SIGKILL between two stores, at each place where it could. After a restart all is well.
+"""Kills the real process with SIGKILL at every crash point and checks that nothing is lost or doubled after a restart.
 
-The places are named in the code (`crashpoint`): each comment there says what is durable by then.
+A crash point is a named place between two durable steps (`crashpoint("...")` in the code). The comment at each of
+them says what is durable by then.
 """
 
 import re
@@ -18,26 +19,26 @@ from uuid_utils import uuid7
 
 import shared
 from tests.e2e.shop import Product, Shop, new_sku, open_cart, price, put_in, put_product, started
-from tests.integration.kit import Record
+from tests.integration.shared.topics import Record
 from tests.till import eventually
 
 POINTS = ["committed, not answered", "committed, not sent", "sent, not deleted", "handled, not committed"]
 TOPICS = {"cart": "cart.events", "stock": "stock.events"}
 
 
-def test_every_place_that_the_code_names_is_tested_here() -> None:
+def test_every_crash_point_of_the_kernel_is_armed_by_a_test() -> None:
     sources = [path.read_text() for path in Path(shared.__path__[0]).rglob("*.py")]
     assert {point for source in sources for point in re.findall(r'\bcrashpoint\("([^"]+)"\)', source)} == set(POINTS)
 
 
 @dataclass(frozen=True)
 class Story:
-    """A cart with a mug in it, from before the process dies."""
+    """A cart with a mug in it that exists before the process dies."""
 
     ann: str
-    """Her token."""
+    """The token of the shopper Ann."""
     olga: str
-    """The operator's."""
+    """The token of the operator Olga."""
     cart: str
     mug: Product
 
@@ -60,22 +61,22 @@ def token_of(client: httpx.Client) -> str:
 
 @pytest.fixture(scope="module")
 def stories(stack_environment: dict[str, str], stack: object) -> dict[str, Story]:
-    """One for each death, all told and done: nothing is on its way when the next process starts."""
+    """Prepares one cart for each crash point and waits until no message is in flight."""
     with started(stack_environment) as shop:
         stories = {point: begin(shop) for point in POINTS}
-        settled(shop)
+        wait_until_quiet(shop)
         assert shop.stop() == 0, shop.log.read_text()
     return stories
 
 
-def settled(shop: Shop) -> None:
-    """Outboxes empty, and every consumer at the end of its topics."""
+def wait_until_quiet(shop: Shop) -> None:
+    """Waits until all outboxes are empty and every consumer has reached the end of its topics."""
     shop.everything_published()
     eventually(lambda: lag(shop) == {}, "no consumer lags behind")
 
 
 def lag(shop: Shop) -> dict[tuple[str, str, int], int]:
-    """By consumer, topic and partition: messages that are still to be handled."""
+    """Counts the unhandled messages of each consumer, topic and partition."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": shop.settings.kafka_bootstrap, "group.id": "lag"})
     try:
         behind = {}
@@ -88,8 +89,8 @@ def lag(shop: Shop) -> dict[tuple[str, str, int], int]:
         consumer.close()
 
 
-def ask(shop: Shop, point: str, story: Story, key: str) -> httpx.Response:
-    """What leads to the place: a change of a price where a consumer dies, else something put into the cart."""
+def send_request(shop: Shop, point: str, story: Story, key: str) -> httpx.Response:
+    """Sends the request that leads to the crash point: a price change for a consumer's, else an item for the cart."""
     headers = {"Idempotency-Key": key}
     if point == "handled, not committed":
         with shop.client(story.olga) as operator:
@@ -100,9 +101,9 @@ def ask(shop: Shop, point: str, story: Story, key: str) -> httpx.Response:
 
 
 def die(shop: Shop, point: str, story: Story, key: str) -> httpx.Response | None:
-    """The answer, where one came before the end."""
+    """Sends the request, waits until the process is dead, and returns the answer if one came before that."""
     try:
-        answer = ask(shop, point, story, key)
+        answer = send_request(shop, point, story, key)
     except httpx.TransportError:
         answer = None
     eventually(lambda: shop.process.poll() is not None, f"it died at: {point}")
@@ -110,17 +111,17 @@ def die(shop: Shop, point: str, story: Story, key: str) -> httpx.Response | None
     return answer
 
 
-def told(records: list[Record], stream_id: str) -> list[Record]:
+def records_of(records: list[Record], stream_id: str) -> list[Record]:
     return [record for record in sorted(records) if record.header("ce_subject") == stream_id]
 
 
 def check_topic(shop: Shop, stream_id: str) -> int:
-    """I3: versions 1..n in the order of offsets, a duplicate byte for byte the same. How many came twice."""
-    records = told(shop.topic(TOPICS[stream_id.partition(":")[0]]), stream_id)
+    """Checks I3: versions are 1..n in offset order, and a duplicate is identical. Returns the number of duplicates."""
+    records = records_of(shop.topic(TOPICS[stream_id.partition(":")[0]]), stream_id)
     first: dict[int, Record] = {}
     for record in records:
         version = int(record.header("ce_streamversion"))
-        assert first.setdefault(version, record).content == record.content, "a duplicate that is none"
+        assert first.setdefault(version, record).content == record.content, "a duplicate with other content"
     assert list(first) == list(range(1, len(first) + 1)), "out of order, or lost"
     service = {"cart": "cart", "stock": "catalog"}[stream_id.partition(":")[0]]
     stored = shop.fetch(service, "SELECT value FROM events WHERE stream_id = $1 ORDER BY version", stream_id)
@@ -129,7 +130,7 @@ def check_topic(shop: Shop, stream_id: str) -> int:
 
 
 def check_views(shop: Shop, story: Story, cents: int) -> None:
-    """I5: what shoppers see is what the streams say."""
+    """Checks I5: the views that shoppers see equal the fold of the streams."""
     with shop.client(story.ann) as ann:
         shown = ann.get(f"/v1/products/{story.mug.sku}").json()
         assert (shown["price"], shown["available"]) == (price(cents), 50)
@@ -146,38 +147,40 @@ def dead_letters(shop: Shop) -> int:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_after_a_death_at_this_place_nothing_is_lost_nothing_twice_and_nothing_out_of_order(
+def test_a_death_at_a_crash_point_loses_nothing_doubles_nothing_and_keeps_the_order(
     stack_environment: dict[str, str], stories: dict[str, Story], point: str
 ) -> None:
     story, key = stories[point], str(uuid7())
     with started(stack_environment, TILL_CRASH_AT=point) as dying:
         answer = die(dying, point, story, key)
     if point == "committed, not answered":
-        assert answer is None, "it was answered: then it did not die there"
+        assert answer is None, "an answer came, so the process did not die at this crash point"
 
     with started(stack_environment) as shop:
         before = dead_letters(shop)
-        again = ask(shop, point, story, key)
+        again = send_request(shop, point, story, key)
         assert again.status_code == 200, again.text
-        assert again.headers["Idempotency-Replayed"] == "true", "what was committed has been forgotten"
+        assert again.headers["Idempotency-Replayed"] == "true", "the committed request is unknown after the restart"
         assert answer is None or answer.content == again.content
-        settled(shop)
+        wait_until_quiet(shop)
 
         duplicates = sum(check_topic(shop, stream_id) for stream_id in story.streams)
-        if point != "handled, not committed":  # there the relay may have been killed anywhere
+        if point != "handled, not committed":  # the relay may have been killed at any moment there
             assert (duplicates > 0) == (point == "sent, not deleted"), f"{duplicates} duplicates"
         check_views(shop, story, cents=1290 if point == "handled, not committed" else 1190)
         with shop.client(story.ann) as ann:
             [line] = ann.get(story.cart).json()["lines"]
-        assert line["quantity"] == (1 if point == "handled, not committed" else 4), "the effect was had twice, or never"
+        assert line["quantity"] == (1 if point == "handled, not committed" else 4), (
+            "the request had its effect twice, or never"
+        )
         assert dead_letters(shop) == before
         assert shop.stop() == 0, shop.log.read_text()
 
 
 @pytest.fixture
 def rush(stack_environment: dict[str, str], stack: object) -> list[tuple[str, Any]]:
-    """Shoppers at work when the process is killed, anywhere: what each of them was told."""
-    told: list[tuple[str, Any]] = []
+    """Kills the process while shoppers are busy; returns every answer that a shopper got before."""
+    answers: list[tuple[str, Any]] = []
     with started(stack_environment) as shop:
         carts = [begin(shop) for _ in range(4)]
 
@@ -186,26 +189,28 @@ def rush(stack_environment: dict[str, str], stack: object) -> list[tuple[str, An
             with shop.client(story.ann) as ann:
                 while True:
                     try:
-                        answer = ann.put(f"{story.cart}/items/{story.mug.sku}", json={"quantity": len(told) % 98 + 1})
+                        answer = ann.put(
+                            f"{story.cart}/items/{story.mug.sku}", json={"quantity": len(answers) % 98 + 1}
+                        )
                     except httpx.TransportError:
                         return
                     if answer.status_code == 200:
-                        told.append((story.cart, answer.json()))
+                        answers.append((story.cart, answer.json()))
 
         with ThreadPoolExecutor(8) as pool:
             shoppers = [pool.submit(shopper, n) for n in range(8)]
-            eventually(lambda: len(told) > 300, "the shop is busy")
+            eventually(lambda: len(answers) > 300, "the shop is busy")
             shop.process.kill()
             for one in shoppers:
                 one.result()
-    return told
+    return answers
 
 
-def test_killed_in_the_middle_of_a_rush_the_shop_has_everything_it_said_yes_to(
+def test_a_shop_killed_in_a_rush_has_every_change_that_it_confirmed(
     stack_environment: dict[str, str], rush: list[tuple[str, Any]]
 ) -> None:
     with started(stack_environment) as shop:
-        settled(shop)
+        wait_until_quiet(shop)
         carts = Counter(cart for cart, _ in rush)
         assert len(carts) == 4
         for path in carts:

@@ -1,6 +1,6 @@
-"""What the lake survives: its driver killed at every named place, its checkpoint lost, a topic that is another one.
+"""Faults that the lake survives: a driver killed at every crash point, a lost checkpoint, a topic created again.
 
-Poison, unknown schemas, late events and skewed clocks are in tests/integration/lake/test_ingest.py.
+Invalid messages, unknown schemas, late events and skewed clocks are in tests/integration/analytics/test_ingest.py.
 """
 
 import asyncio
@@ -21,26 +21,26 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import analytics
-from analytics.commits import ingested
-from analytics.ingest.recovery import accept
+from analytics.ingest.recovery import accept_topics
 from analytics.ingest.retry import retry_quarantine
 from analytics.ingest.stream import ingest_available
-from analytics.paths import checkpoint_of
+from analytics.lake import Lake
+from analytics.log.progress import last_ingested
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 from tests.faults.lake_books import compared, faults, rows
 from tests.faults.lake_kills import killed
-from tests.integration.kit import Record, create_topics, delete_topics, read_topic, send
-from tests.roll import Press, Told, numbered, shopping
+from tests.integration.shared.topics import Record, create_topics, delete_topics, read_topic, send
+from tests.roll import Press, ShopEvent, numbered, shopping
 from tests.till import TILL
-from tests.unit.lake.payments import failed
+from tests.unit.analytics.fraud.payments import failed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 KILLED_AT = ["bronze written, silver not", "all written, checkpoint not"]
-"""A Spark of its own for each death takes its time: `python -m tests.faults.lake_kills 10` has more of them."""
+"""Each of these starts and kills a Spark of its own; `python -m tests.faults.lake_kills 10` does it more often."""
 CUT_AT = ["batch planned, nothing written", "silver written, quarantine not"]
 ELSEWHERE = ["mended, still in quarantine"]
 OF_ALERTS = ["alerts found, not sent", "alerts sent, not committed"]
@@ -49,91 +49,91 @@ QUICK = "spark.driver.memory=1g spark.driver.extraJavaOptions='-XX:TieredStopAtL
 
 
 @dataclass
-class Lake:
+class ShopAndLake:
     environment: dict[str, str]
     settings: Settings
     press: Press
     poison: list[str] = field(default_factory=list)
 
-    def sell(self, carts: int = 4) -> list[Told]:
-        """More events, one of them poisoned."""
-        told = shopping(carts)
-        self.press.send(told[1:])
-        record = self.press.record(told[0])
-        send(self.settings, told[0].topic, [record._replace(value=(record.value or b"") + b"!")])
-        self.poison.append(told[0].event_id)
-        return told
+    def sell(self, carts: int = 4) -> list[ShopEvent]:
+        """Sends events of some carts, one of them with an invalid message."""
+        shop_events = shopping(carts)
+        self.press.send(shop_events[1:])
+        record = self.press.record(shop_events[0])
+        send(self.settings, shop_events[0].topic, [record._replace(value=(record.value or b"") + b"!")])
+        self.poison.append(shop_events[0].event_id)
+        return shop_events
 
     def faults(self) -> list[str]:
         return faults(self.settings, self.poison)
 
 
 @pytest.fixture(scope="module")
-def lake() -> Iterator[Lake]:
-    """Over servers of its own: topics are deleted here."""
+def lake() -> Iterator[ShopAndLake]:
+    """Starts servers of its own: topics are deleted here."""
     with throwaway() as environment:
         asyncio.run(up(settings_of(environment), servers_only=True))
         environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "TILL_SPARK_CONFIG": QUICK}
         settings = settings_of(environment)
-        yield Lake(environment, settings, Press(settings))
+        yield ShopAndLake(environment, settings, Press(settings))
 
 
-def test_every_place_that_the_code_names_is_tested_here() -> None:
+def test_every_crash_point_of_the_lake_is_tested_here() -> None:
     sources = [path.read_text() for path in Path(analytics.__path__[0]).rglob("*.py")]
     named = {point for source in sources for point in re.findall(r'\bcrashpoint\("([^"]+)"\)', source)}
     assert named == {*KILLED_AT, *CUT_AT, *ELSEWHERE, *OF_ALERTS}
 
 
-def test_a_driver_that_dies_at_each_place_loses_nothing_and_repeats_nothing(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_a_driver_killed_at_each_crash_point_loses_and_repeats_nothing(
+    lake: ShopAndLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each finds what the one before left behind, and comes one place further."""
+    """Each run finds what the one before left, and gets one crash point further."""
     lake.sell(40)
     for point in KILLED_AT:
         assert run_driver(lake, point) == -signal.SIGKILL, point
     for point in CUT_AT:
         cut_off(lake, spark, monkeypatch, point)
-    ingest_available(spark, lake.settings)
+    ingest_available(Lake(spark, lake.settings))
     assert lake.faults() == []
-    commit = ingested(lake.settings)
+    commit = last_ingested(Lake(spark, lake.settings))
     assert commit
     assert commit.batch >= 3, "one checkpoint through it all"
 
 
-def cut_off(lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+def cut_off(lake: ShopAndLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     with monkeypatch.context() as cut:
         cut.setattr("analytics.ingest.batches.crashpoint", cutting(point))
         with pytest.raises(StreamingQueryException, match="cut off here"):
-            ingest_available(spark, lake.settings)
+            ingest_available(Lake(spark, lake.settings))
 
 
-def run_driver(lake: Lake, crash_at: str) -> int:
+def run_driver(lake: ShopAndLake, crash_at: str) -> int:
     return run(lake, crash_at, sys.executable, "-m", "tests.faults.lake_driver")
 
 
-def run(lake: Lake, crash_at: str, *command: str) -> int:
+def run(lake: ShopAndLake, crash_at: str, *command: str) -> int:
     environment = lake.environment | {"TILL_CRASH_AT": crash_at, "PYTHONPATH": os.getcwd()}
     with subprocess.Popen(command, env=environment, cwd=lake.environment["TILL_HOME"]) as process:
         return process.wait(300)
 
 
-def test_a_driver_that_is_killed_at_any_moment_while_the_shop_sells_loses_nothing_and_repeats_nothing() -> None:
+def test_a_driver_killed_at_random_while_the_shop_sells_loses_and_repeats_nothing() -> None:
     assert killed(2) == []
 
 
-def test_alerts_of_a_stream_that_was_killed_are_all_sent_and_none_twice(lake: Lake) -> None:
-    """Killed before and behind the sending, with more to be judged each time: Python, and its JVM with it."""
+def test_a_killed_stream_of_alerts_sends_every_alert_once(lake: ShopAndLake) -> None:
+    """The stream is killed before and after sending, with new payments each time."""
     for n, point in enumerate([*OF_ALERTS, ""]):
         customer = f"suspicious-{n}"
         lake.press.send(numbered(it for one in range(4) for it in failed(f"{customer}-{one}", customer, one)))
         assert run(lake, point, str(TILL), "lake", "alerts", "--once") == (-signal.SIGKILL if point else 0), point
     sent = read_topic(lake.settings, "fraud.alerts")
-    assert len({record.header("ce_id") for record in sent}) == len(sent), "one was sent twice"
+    assert len({record.header("ce_id") for record in sent}) == len(sent), "an alert was sent twice"
     windows = [sum(f"suspicious-{n}".encode() in (record.value or b"") for record in sent) for n in range(3)]
     assert windows == [2, 2, 2], "four declined payments are an alert in each of the two windows that see them"
 
 
-def test_the_books_find_what_is_lost_and_what_is_there_twice() -> None:
+def test_the_check_finds_lost_and_duplicated_events() -> None:
     record = Record(0, 0, b"cart:1", b"", (("ce_id", b"a"),), 0)
     records = {"cart.events": [record, record._replace(offset=1, headers=(("ce_id", b"b"),))]}
     places = [("cart.events", 0, 0), ("cart.events", 0, 1)]
@@ -147,40 +147,40 @@ def test_the_books_find_what_is_lost_and_what_is_there_twice() -> None:
     assert compared(records, places, {"cart.events": ["a", "b"]}, [], {"b"}) != []
 
 
-def test_a_lost_checkpoint_is_noticed_and_a_batch_that_was_cut_off_is_finished(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_after_a_lost_checkpoint_an_interrupted_batch_is_finished(
+    lake: ShopAndLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.sell()
     cut_off(lake, spark, monkeypatch, "bronze written, silver not")
-    before = ingested(lake.settings)
+    before = last_ingested(Lake(spark, lake.settings))
     assert before
     assert lake.faults() != [], "bronze has it, silver has not"
-    shutil.rmtree(checkpoint_of(lake.settings, "ingest", before.generation))
+    shutil.rmtree(Lake(spark, lake.settings).checkpoint("ingest", before.generation))
     lake.sell()
-    ingest_available(spark, lake.settings)
-    after = ingested(lake.settings)
+    ingest_available(Lake(spark, lake.settings))
+    after = last_ingested(Lake(spark, lake.settings))
     assert after
     assert after.generation != before.generation, "Delta would ignore batches under the old one"
     assert lake.faults() == []
 
 
-def test_a_checkpoint_from_a_backup_is_not_trusted(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
-    """Its next batch has a number that Delta has seen, and would be ignored."""
-    last = ingested(lake.settings)
+def test_a_checkpoint_from_a_backup_is_not_trusted(lake: ShopAndLake, spark: SparkSession, tmp_path: Path) -> None:
+    """Its next batch would have a number that Delta has seen, and be ignored."""
+    last = last_ingested(Lake(spark, lake.settings))
     assert last
-    checkpoint = Path(checkpoint_of(lake.settings, "ingest", last.generation))
+    checkpoint = Path(Lake(spark, lake.settings).checkpoint("ingest", last.generation))
     shutil.copytree(checkpoint, tmp_path / "backup")
     lake.sell()
-    ingest_available(spark, lake.settings)
+    ingest_available(Lake(spark, lake.settings))
     shutil.rmtree(checkpoint)
     shutil.copytree(tmp_path / "backup", checkpoint)
     lake.sell()
-    ingest_available(spark, lake.settings)
+    ingest_available(Lake(spark, lake.settings))
     assert lake.faults() == []
 
 
-def test_a_retry_of_quarantine_that_is_cut_off_is_done_again(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_retry_of_quarantine_can_be_repeated(
+    lake: ShopAndLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mended, *others = lake.poison
     aside = spark.read.format("delta").load(f"{lake.settings.lake}/silver/quarantine").where(f"event_id = '{mended}'")
@@ -194,9 +194,9 @@ def test_a_retry_of_quarantine_that_is_cut_off_is_done_again(
     with monkeypatch.context() as cut:
         cut.setattr("analytics.ingest.retry.crashpoint", cutting("mended, still in quarantine"))
         with pytest.raises(Cut):
-            retry_quarantine(spark, lake.settings)
+            retry_quarantine(Lake(spark, lake.settings))
     assert mended in {row["event_id"] for row in rows(lake.settings, "silver.quarantine")}
-    assert retry_quarantine(spark, lake.settings) == 1
+    assert retry_quarantine(Lake(spark, lake.settings)) == 1
     lake.poison = others
     assert lake.faults() == []
 
@@ -213,35 +213,33 @@ def cutting(here: str) -> object:
     return crashpoint
 
 
-def test_messages_that_retention_took_before_they_were_read_are_named(lake: Lake, spark: SparkSession) -> None:
-    told = lake.sell()
+def test_messages_deleted_before_they_were_read_are_named(lake: ShopAndLake, spark: SparkSession) -> None:
+    sold = lake.sell()
     admin = AdminClient({"bootstrap.servers": lake.settings.kafka_bootstrap})
     ends = {r.partition: r.offset + 1 for r in read_topic(lake.settings, "cart.events")}
     gone = [confluent_kafka.TopicPartition("cart.events", p, end) for p, end in ends.items()]
     for future in admin.delete_records(gone).values():
         future.result(20)
     with pytest.raises(OperatorError, match=r"Messages of cart.events were deleted before the lake has read them"):
-        ingest_available(spark, lake.settings)
-    accept(spark, lake.settings, ["cart.events"])
-    ingest_available(spark, lake.settings)
+        ingest_available(Lake(spark, lake.settings))
+    accept_topics(Lake(spark, lake.settings), ["cart.events"])
+    ingest_available(Lake(spark, lake.settings))
     orders = {row["event_id"] for row in rows(lake.settings, "silver.order_events")}
-    assert {one.event_id for one in told if one.topic == "order.events"} <= orders, "the others are all there"
+    assert {one.event_id for one in sold if one.topic == "order.events"} <= orders, "other topics are complete"
 
 
-def test_a_topic_that_was_created_again_is_named_and_can_be_taken_from_its_beginning(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_a_topic_that_was_created_again_is_named_and_can_be_accepted(lake: ShopAndLake, spark: SparkSession) -> None:
     records = read_topic(lake.settings, "order.events")
     before = sorted(row["event_id"] for row in rows(lake.settings, "silver.order_events"))
     asyncio.run(delete_topics(lake.settings, ["order.events"]))
     asyncio.run(create_topics(lake.settings, {"order.events": 6}))
     send(lake.settings, "order.events", records)
-    fresh = [told for told in shopping(1, seed=3) if told.topic == "order.events"]
+    fresh = [shop_event for shop_event in shopping(1, seed=3) if shop_event.topic == "order.events"]
     lake.press.send(fresh)
     with pytest.raises(OperatorError, match=r"order.events is not the one .* deleted and created again") as refusal:
-        ingest_available(spark, lake.settings)
+        ingest_available(Lake(spark, lake.settings))
     assert "till lake run --accept order.events" in refusal.value.hint
-    accept(spark, lake.settings, ["order.events"])
-    ingest_available(spark, lake.settings)
+    accept_topics(Lake(spark, lake.settings), ["order.events"])
+    ingest_available(Lake(spark, lake.settings))
     after = sorted(row["event_id"] for row in rows(lake.settings, "silver.order_events"))
-    assert after == sorted([*before, *(told.event_id for told in fresh)]), "known by their ids, though offsets are new"
+    assert after == sorted([*before, *(shop_event.event_id for shop_event in fresh)]), "known by their ids"

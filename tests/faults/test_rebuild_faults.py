@@ -34,12 +34,12 @@ def rebuild(shop: Shop, stack_environment: dict[str, str]) -> Callable[..., Any]
 
 
 def shown(shop: Shop) -> list[tuple[Any, ...]]:
-    """What the view says of this shop's own products: those of tests before may still change."""
+    """Returns the rows of this shop's own products; those of earlier tests may still change."""
     own = [position.removeprefix("stock:").partition("@")[0] for position in shop.positions]
     return [tuple(row) for row in shop.fetch("catalog", "SELECT * FROM products WHERE sku = ANY($1) ORDER BY sku", own)]
 
 
-def test_killed_while_it_builds_and_while_it_swaps_it_goes_on_where_it_was(
+def test_a_rebuild_killed_while_it_builds_and_while_it_swaps_continues_where_it_was(
     shop: Shop, rebuild: Callable[..., Any]
 ) -> None:
     before = shown(shop)
@@ -65,7 +65,7 @@ def test_killed_while_it_builds_and_while_it_swaps_it_goes_on_where_it_was(
     assert [row[0] for row in shown(shop)] == sorted([*(row[0] for row in before), late.sku])
 
 
-def test_ctrl_c_leaves_the_live_view_as_it_is(
+def test_ctrl_c_during_a_rebuild_leaves_the_live_view_as_it_is(
     shop: Shop, rebuild: Callable[..., Any], stack_environment: dict[str, str]
 ) -> None:
     before = shown(shop)
@@ -79,7 +79,7 @@ def test_ctrl_c_leaves_the_live_view_as_it_is(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "Interrupted. catalog.products is as it was; the same command goes on where it stopped." in said
+    assert "Interrupted. catalog.products is unchanged; the same command continues where it stopped." in said
     assert "Traceback" not in said
     assert shown(shop) == before
     ran = rebuild()
@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_the_live_view_as_it_is(
 
 @contextmanager
 def held(shop: Shop, lock: str) -> Iterator[None]:
-    """By somebody else, until the end of the block."""
+    """Holds a lock in another transaction until the end of the block."""
     with asyncio.Runner() as runner:
         connection = runner.run(asyncpg.connect(shop.settings.database_url.get_secret_value()))
         transaction = connection.transaction()
@@ -103,7 +103,9 @@ def held(shop: Shop, lock: str) -> Iterator[None]:
             runner.run(connection.close())
 
 
-def test_two_at_once_do_not_get_in_each_others_way(shop: Shop, stack_environment: dict[str, str]) -> None:
+def test_of_two_rebuilds_at_once_one_succeeds_and_the_other_may_be_refused(
+    shop: Shop, stack_environment: dict[str, str]
+) -> None:
     before = shown(shop)
     till = Till(stack_environment)
     with till.begin("rebuild", "catalog.products") as one, till.begin("rebuild", "catalog.products") as other:

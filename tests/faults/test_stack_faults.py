@@ -1,4 +1,4 @@
-"""What the local stack survives: killed servers, a killed owner, an interrupted start, and strangers."""
+"""The local stack survives killed servers, a killed owner, an interrupted start, and reused pids."""
 
 import asyncio
 import os
@@ -15,12 +15,12 @@ import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from infra.local import postgres
-from infra.local.ports import is_open
-from infra.local.process import Process, recorded
+from infra.local.processes.ports import is_open
+from infra.local.processes.process import Process, recorded
+from infra.local.servers import postgres
 from infra.local.throwaway import settings_of, throwaway
-from shared.kafka import client_options, open_admin
-from shared.settings import Settings
+from infra.settings import Settings
+from shared.messaging.kafka import client_options, open_admin
 from tests.till import Till, eventually, is_there
 
 
@@ -32,7 +32,7 @@ def till() -> Iterator[Till]:
 
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """Of the same user as PostgreSQL, which takes no notice of other users' processes."""
+    """A process of PostgreSQL's user, because PostgreSQL ignores the processes of other users."""
     user = postgres.NOBODY if os.geteuid() == 0 else None
     with subprocess.Popen(["sleep", "600"], user=user) as process:
         yield process
@@ -67,7 +67,7 @@ def test_after_kill_9_of_everything_up_finds_all_data(till: Till) -> None:
 
 
 async def write(settings: Settings) -> int:
-    """A record, a row, and a schema, whose id is returned."""
+    """Writes a record, a row and a schema, and returns the id of the schema."""
     async with AIOKafkaProducer(**client_options(settings), acks="all") as producer:
         await producer.send_and_wait("cart.events", b"a fact", partition=3)
     connection = await asyncpg.connect(settings.database_url.get_secret_value())
@@ -138,13 +138,15 @@ def test_a_server_that_dies_while_starting_is_explained_from_its_log(till: Till)
     assert not is_open(till.port("TILL_POSTGRES_PORT"))
 
 
-def test_stale_files_neither_block_a_start_nor_harm_a_stranger(till: Till, stranger: subprocess.Popen[bytes]) -> None:
+def test_stale_files_neither_block_a_start_nor_harm_another_process(
+    till: Till, stranger: subprocess.Popen[bytes]
+) -> None:
     assert till("up", "--only", "postgres").code == 0
     [process] = recorded(till.home)
     for member in family(process):
         member.kill()
     eventually(lambda: not process.is_alive(), "it is dead")
-    # The machine has given the dead server's pid to someone else, and left half a run file behind.
+    # The pid of the dead server belongs to another process by now, and half a run file is left.
     run_file = till.home / "run" / "postgres.json"
     run_file.write_bytes(orjson.dumps(orjson.loads(run_file.read_bytes()) | {"pid": stranger.pid}))
     (till.home / "run" / "kafka.json").write_text('{"name": "kaf')
@@ -160,13 +162,13 @@ def test_stale_files_neither_block_a_start_nor_harm_a_stranger(till: Till, stran
     assert stranger.poll() is None
 
 
-def test_a_dead_server_that_nobody_has_collected_does_not_block_a_start(till: Till) -> None:
+def test_a_zombie_of_a_dead_server_does_not_block_a_start(till: Till) -> None:
     assert till("up", "--only", "postgres").code == 0
     [process] = recorded(till.home)
     for member in family(process):
         member.kill()
     eventually(lambda: not process.is_alive(), "it is dead")
-    # As in a container whose first process collects no orphans: the pid belongs to a zombie of PostgreSQL's user.
+    # As in a container whose first process reaps no orphans: the pid belongs to a zombie of PostgreSQL's user.
     namesake = ["sh", "-c", "printf postgres > /proc/self/comm"]
     with subprocess.Popen(namesake, user=postgres.NOBODY if os.geteuid() == 0 else None) as uncollected:
         eventually(lambda: not is_there(psutil.Process(uncollected.pid)), "it is a zombie")
@@ -203,7 +205,7 @@ with throwaway() as environment:
 """
 
 
-def test_the_stack_of_a_killed_test_run_goes_with_it() -> None:
+def test_the_stack_of_a_killed_test_run_ends_with_it() -> None:
     till_command = str(Path(sys.executable).with_name("till"))
     command = [sys.executable, "-c", OWNER, till_command]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.schemas import EventSchema, Schemas
+from shared.schemas.contract.event_schemas import EventSchema, Schemas
 
 FOLDER = Path(__file__).parent
 SUMS = "SHA256SUMS"
@@ -24,7 +24,7 @@ class Golden:
     body: bytes
     """Bare Avro: the schema id in front of it is each registry's own."""
     record: str
-    """As which it is read today."""
+    """Full name of the record as which it is read today."""
     value: dict[str, Any]
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ def file_of(schema: EventSchema, folder: Path = FOLDER) -> Path:
 
 
 def sums(folder: Path = FOLDER) -> dict[str, str]:
-    """What was frozen, by path."""
+    """Checksums of the frozen files, by path."""
     file = folder / SUMS
     lines = file.read_text().splitlines() if file.exists() else []
     return {path: checksum for checksum, path in (line.split("  ", 1) for line in lines)}

@@ -1,4 +1,4 @@
-"""`python -m tests.golden`: adds what was released and is not in the archive yet; never writes what is there."""
+"""`python -m tests.golden`: adds released versions that are not in the archive yet, and never changes a file."""
 
 import json
 from io import BytesIO
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fastavro import schemaless_writer
 
-from shared.released import locked
-from shared.schemas import ROOT, EventSchema, load_schemas
+from shared.schemas.contract.event_schemas import ROOT, EventSchema, load_schemas
+from shared.schemas.contract.release_lock import locked_checksums
 from tests.golden import FOLDER, SUMS, file_of, sum_of, sums
 from tests.golden.examples import example
 
@@ -25,7 +25,7 @@ def add(schema: EventSchema, folder: Path) -> str:
 
 
 def main(folder: Path = FOLDER) -> list[str]:
-    frozen, released = sums(folder), locked(ROOT)
+    frozen, released = sums(folder), locked_checksums(ROOT)
     if lost := [path for path in frozen if not (folder / path).exists()]:
         raise SystemExit(f"Frozen and gone; bring them back out of git: {', '.join(lost)}")
     missing = [s for s in load_schemas().all if f"{s}.avsc" in released and not file_of(s, folder).exists()]

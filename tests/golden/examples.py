@@ -1,11 +1,11 @@
-"""A value for every field, so that a new event version gets an example that looks like the shop's own."""
+"""Example values for every field, so that a new event version gets an example that looks like the shop's own."""
 
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 NOON = 1_767_268_800_000
 
-# By field, or by record and field where it means something else there.
+# Values by field name, or by record and field if the name means something else there.
 WORDS: dict[str, Any] = {
     "at": NOON,
     "available": 1,
@@ -46,7 +46,7 @@ PLAIN = {"int": 7, "long": 7_000_000_000, "float": 0.5, "double": 0.25, "boolean
 
 
 def example(schema: Any, name: str = "", known: dict[str, Any] | None = None) -> Any:
-    """For a parsed schema; the last branch of a union, as the first tends to be null."""
+    """Returns an example for a parsed schema; of a union, its last branch, because the first is often null."""
     known = known if known is not None else schema["__named_schemas"]
     match schema:
         case list():

@@ -1,11 +1,11 @@
-"""What the tests of the kernel share: an event loop, and a service of tallies with a topic and a schema of its own."""
+"""Fixtures of the integration tests: the event loop, short retries, and a small service of tallies."""
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from shared.settings import Settings
-from tests.integration.kit import Tallies, new_tallies
+from infra.settings import Settings
+from tests.integration.shared.tallies import Tallies, new_tallies
 
 
 @pytest.fixture(scope="session")
@@ -14,11 +14,11 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def impatience() -> Iterator[None]:
-    """Whatever is away is looked for again sooner than in a shop."""
+def short_retries() -> Iterator[None]:
+    """Makes consumers and relays retry sooner than in a shop."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("shared.consumer.RETRY_SECONDS", 0.1)
-        patched.setattr("shared.relay.RETRY_SECONDS", 0.1)
+        patched.setattr("shared.messaging.consumer.RETRY_SECONDS", 0.1)
+        patched.setattr("shared.messaging.relay.RETRY_SECONDS", 0.1)
         yield
 
 

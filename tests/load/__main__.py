@@ -1,4 +1,4 @@
-"""`python -m tests.load`: a short headless run, with its report; on a shop started for it, or on the one that runs."""
+"""`python -m tests.load`: a short load test with a report, on a shop started for it or on the running one."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import click
 
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
-from shared.settings import Settings
+from infra.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[2]
 @click.command()
 @click.option("--users", default=20, show_default=True, type=click.IntRange(1, 2000))
 @click.option("--seconds", default=20, show_default=True, type=click.IntRange(1, 3600))
-@click.option("--patience", default=60.0, show_default=True, help="Seconds the last orders have to be decided.")
-@click.option("--here", is_flag=True, help="On the running shop of this home, not on one of its own.")
+@click.option("--patience", default=60.0, show_default=True, help="Seconds to wait for the last orders.")
+@click.option("--here", is_flag=True, help="Use the running shop of this home instead of starting one.")
 @click.pass_context
 def load(context: click.Context, users: int, seconds: int, patience: float, here: bool) -> None:
-    """Exit code 1 when a request failed or the books do not balance."""
+    """Run a load test. Exit code 1 when a request failed or the books do not balance."""
     report = Settings.load().home / "load" / "report.html"
     report.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""`python -m tests.load.books open|check LEDGER`: the books of a load run, before it and after it."""
+"""`python -m tests.load.books open|check LEDGER`: opens the books before a load run, and audits them after it."""
 
 import asyncio
 import time
@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 import httpx
 
-from infra.cli.simulate import show
-from infra.shoppers.evidence import Audit, auditor
-from infra.shoppers.ledger import read_from, written_to
-from infra.shoppers.summary import summarize
+from infra.cli.commands.shop.simulate import show
+from infra.settings import Settings
+from infra.simulation.audit.evidence import Audit, auditor
+from infra.simulation.audit.ledger import read_from, written_to
+from infra.simulation.audit.summary import summarize
 from shared.http.auth import Tokens
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
 FLASH = "FLASH-"
 PIECES = 20
@@ -22,13 +23,13 @@ ledger_file = click.argument("ledger", type=click.Path(path_type=Path))
 
 @click.group()
 def books() -> None:
-    """Of a load run."""
+    """Open and audit the books of a load run."""
 
 
 @books.command("open")
 @ledger_file
 def open_(ledger: Path) -> None:
-    """Put a few pieces of something everybody wants on the shelves, and note what is there."""
+    """List a product in short supply, and note what is on the shelves."""
     settings = Settings.load()
     _list_flash_product(settings)
 
@@ -43,23 +44,23 @@ def open_(ledger: Path) -> None:
 
 @books.command()
 @ledger_file
-@click.option("--patience", default=60.0, show_default=True, help="Seconds the last orders have.")
+@click.option("--patience", default=60.0, show_default=True, help="Seconds to wait for the last orders.")
 @click.pass_context
 def check(context: click.Context, ledger: Path, patience: float) -> None:
-    """Exit code 1 when they do not balance."""
-    settings, kept = Settings.load(), read_from(ledger)
+    """Audit the books. Exit code 1 when they do not balance."""
+    settings, recorded = Settings.load(), read_from(ledger)
 
     async def settle() -> Audit:
         async with auditor(settings) as auditing:
-            return await auditing.settle(kept, patience)
+            return await auditing.settle(recorded, patience)
 
-    summary = summarize(kept, asyncio.run(settle()))
+    summary = summarize(recorded, asyncio.run(settle()))
     show(summary)
     context.exit(1 if summary.violations else 0)
 
 
 def _list_flash_product(settings: Settings) -> None:
-    """Shown to shoppers and known to carts before anybody comes."""
+    """Lists the product of the flash sale, and waits until the catalog shows it and carts accept it."""
     sku = f"{FLASH}{int(time.time())}"
     operator = {"Authorization": f"Bearer {Tokens(settings).mint('load test', ['operator'], 300)}"}
     details = {"name": "What everybody wants", "price": {"amount": 4990, "currency": "EUR"}, "stock": PIECES}

@@ -1,4 +1,4 @@
-"""A locust user who keeps a ledger: every answer is noted, and every checkout with the cart it was for."""
+"""A locust user that keeps a ledger of every answer, and of every checkout with its cart."""
 
 import time
 from typing import Any, ClassVar
@@ -7,32 +7,33 @@ import orjson
 from locust import FastHttpUser, events
 from uuid_utils import uuid7
 
-from infra.shoppers.books import PENDING
-from infra.shoppers.ledger import Answered, Asked, Came, Decided, Ledger
-from infra.shoppers.shopper import SHIPPING, accepted
+from infra.settings import Settings
+from infra.simulation.audit.books import PENDING
+from infra.simulation.audit.ledger import Answered, Asked, Came, Decided, Ledger
+from infra.simulation.shoppers.shopper import SHIPPING, accepted
 from shared.http.problems import TYPE
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
 PATIENCE_SECONDS = 10.0
-LOOKS_AGAIN_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 class Buyer(FastHttpUser):
     abstract = True
     host = f"http://{HOST}:{Settings.load().shop_port}"
     ledger: ClassVar[Ledger] = Ledger()
-    """Of all users of this process; a new one for each run."""
+    """The ledger of all users of this process; each run has a new one."""
     token = ""
 
     def come_in(self, visit: str) -> None:
-        """As a new customer: the shop rightly wonders about one who pays all the time."""
+        """Begins a visit as a new customer, because the risk check suspects one who pays all the time."""
         self.ledger.note(Came(type(self).__name__, visit))
         self.token = ""
         session = self.ask("POST", "/v1/sessions")
         self.token = session["token"] if session else ""
 
     def buy(self, lines: dict[str, int], payment_token: str) -> str:
-        """The status the order came to; empty where there is none yet."""
+        """Buys, and returns the final status of the order, or nothing if it has none yet."""
         cart = self.ask("POST", "/v1/carts")
         for sku, quantity in lines.items():
             if not cart:
@@ -66,11 +67,11 @@ class Buyer(FastHttpUser):
                     context={},
                 )
                 return status
-            time.sleep(LOOKS_AGAIN_SECONDS)  # gevent's: others go on
+            time.sleep(POLL_SECONDS)  # gevent's sleep: other users go on
         return ""
 
     def ask(self, method: str, route: str, body: Any = None, **names: str) -> dict[str, Any] | None:
-        """What was answered; None where that was a problem."""
+        """Sends a request and returns the answer, or None if that was a problem."""
         path, call = route.format_map(names), route.partition("?")[0]
         headers = {"Idempotency-Key": str(uuid7())} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
         data = orjson.dumps(body).decode() if body is not None else None

@@ -1,4 +1,4 @@
-"""Load on a running shop, and its books checked after each run: a violation fails it.
+"""Puts load on a running shop and audits its books after each run. A violation fails the run.
 
 Web UI: `.venv/bin/python -m locust -f tests/load/locustfile.py`. Headless, on a shop of its own: `make load`.
 """
@@ -14,9 +14,9 @@ from typing import Any
 from locust import between, events, task
 from locust.runners import MasterRunner, WorkerRunner
 
-from infra.shoppers.ledger import continued
-from infra.shoppers.plans import TOKENS
-from shared.settings import Settings
+from infra.settings import Settings
+from infra.simulation.audit.ledger import continued
+from infra.simulation.shoppers.plans import TOKENS
 from tests.load.books import FLASH
 from tests.load.buyer import Buyer
 
@@ -28,7 +28,7 @@ run = ExitStack()
 
 
 class BrowseAndBuy(Buyer):
-    """Looks around, and buys a thing or two."""
+    """Looks around, and buys a few products."""
 
     weight = 3
     wait_time = between(0.1, 0.6)
@@ -51,7 +51,7 @@ class BrowseAndBuy(Buyer):
 
 
 class FlashSale(Buyer):
-    """Wants the one thing that everybody wants, of which there are few pieces."""
+    """Competes for a product of which there are only a few pieces."""
 
     weight = 1
     wait_time = between(0.1, 0.3)
@@ -66,16 +66,16 @@ class FlashSale(Buyer):
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
 def add_options(parser: Any) -> None:
-    parser.add_argument("--patience", type=float, default=60.0, help="Seconds the last orders have to be decided")
+    parser.add_argument("--patience", type=float, default=60.0, help="Seconds to wait for the last orders")
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def get_ready(environment: Any, **_: Any) -> None:
     if isinstance(environment.runner, MasterRunner | WorkerRunner):
         raise SystemExit(
-            "One process: its ledger has to tell of all who shop. It makes thousands of requests a second."
+            "Run one process, because one ledger has to record all users. It makes thousands of requests a second."
         )
-    environment.stop_timeout = FINISH_SECONDS  # a purchase under way at the end may end well
+    environment.stop_timeout = FINISH_SECONDS  # lets purchases that are under way finish
     if environment.parsed_options.headless:
         _open_the_books()  # before the clock of --run-time starts
 
@@ -101,11 +101,11 @@ def stop_before_the_exit_code_is_taken(environment: Any, **_: Any) -> None:
 
 def _open_the_books() -> None:
     if _books("open").returncode:
-        raise SystemExit("Without a running shop there is nothing to load: till up")
+        raise SystemExit("No shop is running. Start it with: till up")
     Buyer.ledger = run.enter_context(continued(LEDGER))
 
 
 def _books(command: str, *options: str) -> subprocess.CompletedProcess[bytes]:
-    """In a process of its own: what gevent patches, asyncio needs as it was."""
+    """Runs the audit in its own process, because gevent patches what asyncio needs."""
     root = Path(__file__).parents[2]
     return subprocess.run([sys.executable, "-m", "tests.load.books", command, str(LEDGER), *options], cwd=root)

@@ -1,4 +1,4 @@
-"""Figures, each booked at its own time: several of them from one row."""
+"""Books figures at the time to which each belongs: one row may have several of them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,16 +6,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 Entry = tuple[Column, Mapping[str, Column]]
-"""When, and what by name. Where there is no when, nothing is booked."""
+"""A time, and amounts by figure. Rows in which the time is null are skipped."""
 
 
-def booked(rows: DataFrame, about: Sequence[Column], figures: Sequence[str], *entries: Entry) -> DataFrame:
-    """A row for each entry: what it is about, when it was (`at`), and all figures."""
+def booked(rows: DataFrame, dimensions: Sequence[Column], figures: Sequence[str], *entries: Entry) -> DataFrame:
+    """One row per entry: its dimensions, its time `at`, and all figures, 0 where the entry does not give one."""
     structs = (_struct(when, figures, given) for when, given in entries)
-    return rows.select(*about, sf.inline(sf.array(*structs))).where("at IS NOT NULL")
+    return rows.select(*dimensions, sf.inline(sf.array(*structs))).where("at IS NOT NULL")
 
 
 def _struct(when: Column, figures: Sequence[str], given: Mapping[str, Column]) -> Column:
-    none = sf.lit(0).cast("bigint")
-    values = (sf.coalesce(given.get(name, none).cast("bigint"), none).alias(name) for name in figures)
+    zero = sf.lit(0).cast("bigint")
+    values = (sf.coalesce(given.get(name, zero).cast("bigint"), zero).alias(name) for name in figures)
     return sf.struct(when.alias("at"), *values)

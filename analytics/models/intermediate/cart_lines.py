@@ -1,42 +1,18 @@
-"""One row a cart, as it stands; and how its lines are folded, here in Spark as in the cart's own rules."""
+"""Folds the moves of a cart into its lines, as expressions over the array `moves`.
 
-from pyspark.sql import Column, DataFrame
+This is a second implementation of the rules in `services/cart/decider.py` (`evolve`), because Spark can't call Python
+for every cart without copying all of them. A test folds the same random events with both and compares:
+`tests/unit/analytics/models/test_cart_lines.py`.
+"""
+
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
-
-from analytics.gold.definition import Gold, Silver
-from analytics.gold.shopping import SHOPPING, touched_carts
 
 NO_LINE = "struct(CAST(NULL AS string) AS name, 0 AS quantity, 0L AS unit_price, CAST(NULL AS string) AS currency)"
 
 
-def carts(silver: Silver) -> DataFrame:
-    return (
-        silver["cart_histories"]
-        .withColumn("lines", lines_after(sf.col("moves")))
-        .select(
-            "cart_id",
-            "customer_id",
-            sf.when(sf.col("checked_out_at").isNotNull(), "checked_out")
-            .when(sf.col("closed_at").isNotNull(), "abandoned")
-            .otherwise("open")
-            .alias("status"),
-            "opened_at",
-            "active_at",
-            "checked_out_at",
-            "closed_at",
-            "order_id",
-            "lines",
-            pieces(sf.col("lines")).alias("pieces"),
-            value(sf.col("lines")).alias("value"),
-            currency(sf.col("lines")).alias("currency"),
-            "events",
-            "minutes",
-        )
-    )
-
-
 def lines_after(moves: Column) -> Column:
-    """What is in the cart after these moves, in the order of putting in."""
+    """Lines of a cart after these moves, in the order in which the products were first put in."""
     skus = sf.array_distinct(sf.array_compact(sf.transform(moves, lambda move: move["sku"])))
     lines = sf.transform(skus, lambda sku: _line(sku, sf.filter(moves, lambda move: move["sku"] == sku)))
     return sf.filter(lines, lambda line: line["quantity"] > 0)
@@ -53,18 +29,18 @@ def value(lines: Column) -> Column:
 
 
 def currency(lines: Column) -> Column:
-    """A cart has only one; null while it is empty."""
+    """Currency of a cart, which has only one; null while it is empty."""
     return sf.get(lines, sf.lit(0))["currency"]
 
 
 def _line(sku: Column, moves: Column) -> Column:
-    folded = sf.aggregate(moves, sf.expr(NO_LINE), _moved)
+    folded = sf.aggregate(moves, sf.expr(NO_LINE), _after_move)
     return sf.struct(
         sku.alias("sku"), *(folded[name].alias(name) for name in ("name", "quantity", "unit_price", "currency"))
     )
 
 
-def _moved(line: Column, move: Column) -> Column:
+def _after_move(line: Column, move: Column) -> Column:
     def changed(name: Column, quantity: Column, priced: Column) -> Column:
         return sf.struct(
             name.alias("name"),
@@ -78,17 +54,3 @@ def _moved(line: Column, move: Column) -> Column:
         .when(move["kind"] == "QuantitySet", changed(line["name"], move["quantity"], move))
         .otherwise(changed(line["name"], sf.lit(0), line))
     )
-
-
-CARTS = Gold(
-    name="carts",
-    about="One row a cart, as it stands: what is in it, what that is worth, and what became of it.",
-    reads=("cart_events",),
-    key=("cart_id",),
-    unit=("cart_id",),
-    compute=carts,
-    touched=lambda new, _rows: touched_carts(new),
-    narrowed=lambda rows, _carts: rows,
-    scope=SHOPPING,
-    time="opened_at",
-)

@@ -1,10 +1,9 @@
-"""One row an order, with what order, payment and stock said about it: what every table about orders is made of."""
+"""All that the order, payment and stock services recorded about an order, in one row. Tables about orders read it."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.gold.definition import Silver
-from analytics.gold.pruning import minutes_of
+from analytics.incremental.scope import minutes_of
 
 STEPS = {
     "OrderPlaced": "placed_at",
@@ -23,7 +22,7 @@ STATUSES = {
     "reserved_at": "reserved",
     "placed_at": "placed",
 }
-"""The first of these that has happened says what the order is."""
+"""Status of an order by the first of these times that is set."""
 PAYMENT_STATUSES = {
     "AuthorizationRequested": "authorizing",
     "PaymentAuthorized": "authorized",
@@ -39,7 +38,7 @@ PAYMENT_STATUSES = {
     "RefundRequested": "refunding",
     "PaymentRefunded": "refunded",
 }
-"""The last of these that has happened says what the payment is."""
+"""Status of a payment by its last event."""
 SUMS = {
     "PaymentCaptured": "captured",
     "PaymentRefunded": "refunded",
@@ -50,15 +49,15 @@ SUMS = {
 }
 
 
-def order_processes(silver: Silver) -> DataFrame:
-    """One row for each order that any service has named."""
+def order_processes(order_moves: DataFrame, cart_histories: DataFrame) -> DataFrame:
+    """One row per order that any service has named."""
     placed = sf.col("placed")
     pieces = sf.aggregate(placed["lines"], sf.lit(0).cast("bigint"), lambda sum_, line: sum_ + line["quantity"])
     minutes = sf.concat("own_minutes", sf.coalesce("cart_minutes", "own_minutes"))
     return (
-        _heard(silver)
+        _folded(order_moves)
         .withColumn("cart_id", placed["cart_id"])
-        .join(_carts(silver), "cart_id", "left")
+        .join(_carts(cart_histories), on="cart_id", how="left")
         .select(
             "*",
             placed["customer_id"].alias("customer_id"),
@@ -66,36 +65,32 @@ def order_processes(silver: Silver) -> DataFrame:
             pieces.alias("items"),
             placed["total"]["amount"].alias("total"),
             sf.coalesce(placed["total"]["currency"], "paid_currency").alias("currency"),
-            sf.coalesce(*(sf.when(sf.col(c).isNotNull(), word) for c, word in STATUSES.items())).alias("status"),
+            sf.coalesce(*(sf.when(sf.col(c).isNotNull(), status) for c, status in STATUSES.items())).alias("status"),
             sf.array_sort(sf.array_distinct(minutes)).alias("minutes"),
         )
     )
 
 
-def _heard(silver: Silver) -> DataFrame:
-    """What order, payment and stock said: a row for each order that any of them has named."""
-    words = sf.create_map(*(sf.lit(word) for pair in PAYMENT_STATUSES.items() for word in pair))
-    return (
-        silver["order_moves"]
-        .groupBy("order_id")
-        .agg(
-            sf.max("placed").alias("placed"),
-            sf.max("reason").alias("reason"),
-            sf.max("payment_id").alias("payment_id"),
-            sf.max("currency").alias("paid_currency"),
-            words[sf.max_by("event_type", "payment_version")].alias("payment_status"),
-            sf.coalesce(_of("PaymentCaptured", "reference"), _of("PaymentAuthorized", "reference")).alias("reference"),
-            _of("PaymentRefunded", "reference").alias("refund_reference"),
-            *(_of(event, "event_time").alias(column) for event, column in STEPS.items()),
-            *(_sum(event, "amount").alias(column) for event, column in SUMS.items()),
-            sf.count("*").alias("events"),
-            minutes_of("event_time").alias("own_minutes"),
-        )
+def _folded(order_moves: DataFrame) -> DataFrame:
+    """Folds the events of an order into one row."""
+    statuses = sf.create_map(*(sf.lit(text) for pair in PAYMENT_STATUSES.items() for text in pair))
+    return order_moves.groupBy("order_id").agg(
+        sf.max("placed").alias("placed"),
+        sf.max("reason").alias("reason"),
+        sf.max("payment_id").alias("payment_id"),
+        sf.max("currency").alias("paid_currency"),
+        statuses[sf.max_by("event_type", "payment_version")].alias("payment_status"),
+        sf.coalesce(_of("PaymentCaptured", "reference"), _of("PaymentAuthorized", "reference")).alias("reference"),
+        _of("PaymentRefunded", "reference").alias("refund_reference"),
+        *(_of(event, "event_time").alias(column) for event, column in STEPS.items()),
+        *(_sum(event, "amount").alias(column) for event, column in SUMS.items()),
+        sf.count("*").alias("events"),
+        minutes_of("event_time").alias("own_minutes"),
     )
 
 
-def _carts(silver: Silver) -> DataFrame:
-    return silver["cart_histories"].select(
+def _carts(cart_histories: DataFrame) -> DataFrame:
+    return cart_histories.select(
         "cart_id",
         sf.col("opened_at").alias("cart_opened_at"),
         "checked_out_at",
@@ -104,7 +99,7 @@ def _carts(silver: Silver) -> DataFrame:
 
 
 def _of(event_type: str, column: str) -> Column:
-    """At most one event of a type happens to an order; were it more, all readers would still agree on one."""
+    """Takes a column of the event of that type. An order has at most one; if it had more, the smallest would count."""
     return sf.min(sf.when(sf.col("event_type") == event_type, sf.col(column)))
 
 

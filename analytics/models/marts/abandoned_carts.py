@@ -1,21 +1,26 @@
-"""Carts that were left with something in them: session windows of what a shopper did, ended by half an hour of nothing.
+"""Abandoned carts: session windows of what a shopper did, each ended by half an hour without a move.
 
-Whether such a time has passed for the newest session depends on when one looks. No clock is asked here: a row says
-from when on its cart counts as abandoned, and who reads it compares that with his own.
+Whether that time has passed for the newest session depends on when one looks, and no clock is read here. A row says
+from when on its cart counts as abandoned; readers compare that with their own clock.
+
+Spark's `session_window` would give the moves of each session. A row also needs what is in the cart when the session
+ends, which depends on the moves of all sessions before: so sessions are found in the array of all moves.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.gold.carts import currency, lines_after, pieces, value
-from analytics.gold.definition import Gold, Silver
-from analytics.gold.shopping import SHOPPING, touched_carts
+from analytics.incremental.definition import table
+from analytics.models.intermediate.cart_lines import currency, lines_after, pieces, value
+from analytics.models.scopes.shopping import SHOPPING, affected_carts
 
 GAP_MINUTES = 30
 
 
-def abandoned_carts(silver: Silver) -> DataFrame:
-    visits = silver["cart_histories"].select(
+@table(key=("cart_id", "session"), unit="cart_id", scope=SHOPPING, affected=affected_carts, time="started_at")
+def abandoned_carts(cart_histories: DataFrame) -> DataFrame:
+    """One row per visit that ended with something in the cart. Abandoned once `abandoned_at` has passed."""
+    visits = cart_histories.select(
         "cart_id",
         "customer_id",
         "checked_out_at",
@@ -41,7 +46,7 @@ def abandoned_carts(silver: Silver) -> DataFrame:
 
 
 def _ends(moves: Column) -> Column:
-    """Positions of the moves after which nothing happened for longer than the gap, and of the last one."""
+    """Positions of moves that nothing followed for longer than the gap, and of the last move."""
     gap_ms = GAP_MINUTES * 60_000
     return sf.filter(
         sf.transform(moves, lambda _move, n: n),
@@ -65,17 +70,3 @@ def _sessions(moves: Column, ends: Column) -> Column:
 
 def _at(moves: Column, n: Column) -> Column:
     return sf.unix_millis(sf.get(moves, n)["at"])
-
-
-ABANDONED = Gold(
-    name="abandoned_carts",
-    about="One row for each time a cart was left with something in it for half an hour, or may have been by now.",
-    reads=("cart_events",),
-    key=("cart_id", "session"),
-    unit=("cart_id",),
-    compute=abandoned_carts,
-    touched=lambda new, _rows: touched_carts(new),
-    narrowed=lambda rows, _carts: rows,
-    scope=SHOPPING,
-    time="started_at",
-)

@@ -1,32 +1,34 @@
-"""How products do, day by day: put into carts, sold, and brought back."""
+"""Product performance by day: put into carts, sold, and returned."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.gold.booking import booked
-from analytics.gold.definition import Silver, Tally
-from analytics.gold.shopping import SHOPPING, SHOPPING_READS
+from analytics.incremental.definition import tally
+from analytics.models.intermediate.booking import booked
+from analytics.models.scopes.shopping import SHOPPING
 
 FIGURES = ("carts", "orders", "units", "revenue", "returned_units", "returned_revenue")
 
 
-def product_sales(silver: Silver) -> DataFrame:
-    entries = _put_into_carts(silver).unionByName(_sold(silver))
+@tally(key=("day", "sku", "currency"), figures=FIGURES, scope=SHOPPING)
+def product_sales(cart_histories: DataFrame, order_processes: DataFrame) -> DataFrame:
+    """One row per day, product and currency: carts, orders, pieces and money, and what of these came back."""
+    entries = _put_into_carts(cart_histories).unionByName(_sold(order_processes))
     return entries.select(sf.to_date("at").alias("day"), "sku", "currency", *FIGURES)
 
 
-def _put_into_carts(silver: Silver) -> DataFrame:
-    """A cart counts once for a product, when it was first put in."""
+def _put_into_carts(cart_histories: DataFrame) -> DataFrame:
+    """Counts a cart once for a product, when it was first put in."""
     added = sf.filter("moves", lambda move: move["kind"] == "ItemAdded")
     skus = sf.array_distinct(sf.transform(added, lambda move: move["sku"]))
     firsts = sf.transform(skus, lambda sku: sf.get(sf.filter(added, lambda move: move["sku"] == sku), sf.lit(0)))
-    put = silver["cart_histories"].select(sf.explode(firsts).alias("move"))
-    about = [sf.col("move.sku"), sf.col("move.currency")]
-    return booked(put, about, FIGURES, (sf.col("move.at"), {"carts": sf.lit(1)}))
+    put = cart_histories.select(sf.explode(firsts).alias("move"))
+    dimensions = [sf.col("move.sku"), sf.col("move.currency")]
+    return booked(put, dimensions, FIGURES, (sf.col("move.at"), {"carts": sf.lit(1)}))
 
 
-def _sold(silver: Silver) -> DataFrame:
-    lines = silver["order_processes"].select(
+def _sold(order_processes: DataFrame) -> DataFrame:
+    lines = order_processes.select(
         "confirmed_at",
         sf.when(sf.col("confirmed_at").isNotNull(), sf.col("cancelled_at")).alias("returned_at"),
         sf.explode("placed_lines").alias("line"),
@@ -40,14 +42,3 @@ def _sold(silver: Silver) -> DataFrame:
         (sf.col("confirmed_at"), {"orders": sf.lit(1), "units": units, "revenue": value}),
         (sf.col("returned_at"), {"returned_units": units, "returned_revenue": value}),
     )
-
-
-PRODUCTS = Tally(
-    name="product_sales",
-    about="For each product and day: carts it was put in, orders, pieces and money, and what of these came back.",
-    reads=SHOPPING_READS,
-    key=("day", "sku", "currency"),
-    figures=FIGURES,
-    facts=product_sales,
-    scope=SHOPPING,
-)

@@ -1,15 +1,15 @@
-"""Sales in tumbling windows of a minute, each figure booked in the minute in which it happened.
+"""Sales in tumbling windows of a minute. Each figure is booked in the minute in which it happened.
 
-A confirmed order is revenue. Cancelled after all, it is taken back, in the minute of the cancelling. So, once every
-payment has come to its end: revenue - cancelled_revenue = captured - refunded, of all minutes together.
+A confirmed order is revenue. If it is cancelled later, it is taken back in the minute of the cancellation. So once
+every payment is settled, over all minutes: revenue - cancelled_revenue = captured - refunded.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.gold.booking import booked
-from analytics.gold.definition import Silver, Tally
-from analytics.gold.shopping import SHOPPING, SHOPPING_READS
+from analytics.incremental.definition import tally
+from analytics.models.intermediate.booking import booked
+from analytics.models.scopes.shopping import SHOPPING
 
 FIGURES = (
     "orders",
@@ -23,8 +23,15 @@ FIGURES = (
 )
 
 
-def sales(silver: Silver) -> DataFrame:
-    orders = silver["order_processes"].where("currency IS NOT NULL")
+@tally(
+    key=("minute", "currency"),
+    figures=FIGURES,
+    derived={"net_revenue": "{revenue} - {cancelled_revenue}"},
+    scope=SHOPPING,
+)
+def sales_per_minute(order_processes: DataFrame) -> DataFrame:
+    """One row per minute and currency: orders, pieces and money. Cancellations are booked when they happen."""
+    orders = order_processes.where("currency IS NOT NULL")
     one, items, total = sf.lit(1), sf.col("items"), sf.col("total")
     cancelled_after_all = sf.when(sf.col("confirmed_at").isNotNull(), sf.col("cancelled_at"))
     entries = booked(
@@ -37,15 +44,3 @@ def sales(silver: Silver) -> DataFrame:
         (sf.col("refunded_at"), {"refunded": sf.col("refunded")}),
     )
     return entries.select(sf.date_trunc("minute", "at").alias("minute"), "currency", *FIGURES)
-
-
-SALES = Tally(
-    name="sales_per_minute",
-    about="Orders, pieces and money for each minute and currency; what was taken back is booked when it was.",
-    reads=SHOPPING_READS,
-    key=("minute", "currency"),
-    figures=FIGURES,
-    facts=sales,
-    scope=SHOPPING,
-    derived=(("net_revenue", "{revenue} - {cancelled_revenue}"),),
-)

@@ -1,4 +1,4 @@
-"""docs/asyncapi.json: the topics and their messages as an AsyncAPI 3 document: `python -m infra.cli.asyncapi`."""
+"""Describes the topics and their messages as an AsyncAPI 3 document: `python -m infra.cli.reference.asyncapi`."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import click
 import orjson
 
 from shared.envelope import Context, Recorded, cloud_event_headers, now
-from shared.schemas import EventSchema, Schemas, load_schemas
-from shared.topics import declared_topics
+from shared.messaging.topics import declared_topics
+from shared.schemas.contract.event_schemas import EventSchema, Schemas, load_schemas
 
 
 def document() -> dict[str, Any]:

@@ -1,32 +1,36 @@
-"""docs/events.md: the catalogue of events, out of `schemas/`, the services' wiring and the golden archive."""
+"""Writes docs/events.md, the catalogue of events, from `schemas/`, the services' wiring and the golden archive."""
 
 import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from infra.events import declared_services, example_of, readers, topics_read, written_by
-from infra.schema_changes import history, type_words
-from shared.schema_files import SHARED_TYPES, read_files
-from shared.schemas import ROOT, EventSchema, Schemas, load_schemas
+from infra.cli.reference.schema_changes import history, type_words
+from infra.cli.reference.wiring import example_of, readers, written_by
+from infra.settings import Settings
+from services.shop.services import shop_services
+from shared.messaging.topics import Topic, declared_topics
+from shared.schemas.contract.event_schemas import ROOT, EventSchema, Schemas, load_schemas
+from shared.schemas.contract.files import SHARED_TYPES, read_files
 from shared.service import Service
-from shared.settings import Settings
-from shared.topics import Topic, declared_topics
 
 MARK = "<!-- events -->\n"
 NOBODY = "none of these services"
 
 
-def page() -> str:
+def page(examples: Path | None = None) -> str:
+    """Returns the page; `examples` is a folder like the golden archive, with one file for each version of an event."""
     before, _, after = files(__package__).joinpath("events_page.md").read_text().partition(MARK)
-    catalogue = _Catalogue(load_schemas(), declared_services(Settings.load()))
+    catalogue = _Catalogue(load_schemas(), shop_services(Settings.load()), examples)
     return before + "\n".join(line for part in catalogue.parts() for line in part) + "\n" + after
 
 
 class _Catalogue:
-    def __init__(self, schemas: Schemas, services: list[Service]) -> None:
+    def __init__(self, schemas: Schemas, services: list[Service], examples: Path | None) -> None:
         self._schemas = schemas
         self._services = services
+        self._examples = examples
         self._topics = [topic for topic in declared_topics() if topic.namespace]
 
     def parts(self) -> Iterator[Iterable[str]]:
@@ -58,10 +62,10 @@ class _Catalogue:
         return [s.name for s in self._services if topic.name in (s.decider.topic, *s.documents)]
 
     def _readers(self, topic: Topic) -> list[str]:
-        return [s.name for s in self._services if topic.name in topics_read(s)]
+        return [s.name for s in self._services if topic.name in s.followed]
 
     def _records(self, topic: Topic) -> list[list[EventSchema]]:
-        """Living events first, both kinds by name."""
+        """Returns the events of a topic by name, current ones first, then retired ones."""
         records = [versions for versions in self._schemas.records.values() if versions[-1].topic == topic.name]
         return sorted(records, key=lambda versions: (self._is_retired(versions[-1].record), versions[-1].type))
 
@@ -69,7 +73,7 @@ class _Catalogue:
         return record in self._schemas.upcasters
 
     def _event(self, versions: list[EventSchema]) -> Iterator[str]:
-        newest, example = versions[-1], example_of(versions[-1])
+        newest, example = versions[-1], example_of(versions[-1], self._examples)
         yield from ["", f"### {self._heading(newest.record)}", "", newest.definition["doc"], ""]
         yield self._successors(newest.record) if self._is_retired(newest.record) else self._parties(newest, example)
         yield from ["", *_fields(newest.definition), ""]

@@ -1,19 +1,19 @@
-"""What changed from one version of an event to the next, in a few words."""
+"""Describes in a few words what changed from one version of an event to the next."""
 
 import json
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from shared.schemas import EventSchema
+from shared.schemas.contract.event_schemas import EventSchema
 
 
 def history(versions: list[EventSchema]) -> list[tuple[int, str]]:
-    """Of each version, oldest first."""
-    told = [(versions[0].version, "the first")]
+    """Returns what changed in each version, oldest first."""
+    changes = [(versions[0].version, "the first")]
     for old, new in pairwise(versions):
-        told.append((new.version, "; ".join(_changes(old.definition, new.definition)) or "other words, same fields"))
-    return told
+        changes.append((new.version, "; ".join(_changes(old.definition, new.definition)) or "new wording, same fields"))
+    return changes
 
 
 def type_words(kind: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the commands print: rich for people (colour only on a terminal), one JSON document for machines."""
+"""The consoles that commands print to: rich for people (in colour only on a terminal), JSON for machines."""
 
 import sys
 from collections.abc import Callable
@@ -6,22 +6,20 @@ from typing import Any
 
 import click
 import orjson
-from rich.console import Console
-from rich.text import Text
-
-from shared.errors import OperatorError
+from rich.console import Console, RenderableType
 
 out = Console(soft_wrap=not sys.stdout.isatty())
 err = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
 
-as_json: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+WIDTH_WITHOUT_A_TERMINAL = 1000
+
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
 def print_json(document: Any) -> None:
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2, default=str).decode())
 
 
-def report(error: OperatorError) -> None:
-    err.print(Text("error: ", style="bold red").append(error.message, style="default"))
-    if error.hint:
-        err.print(Text("  → ").append(error.hint))
+def print_wide(table_or_tree: RenderableType) -> None:
+    """Prints as wide as the terminal. Without a terminal nothing is wrapped, so that `grep` finds whole lines."""
+    (out if out.is_terminal else Console(width=WIDTH_WITHOUT_A_TERMINAL)).print(table_or_tree)

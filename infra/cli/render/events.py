@@ -1,80 +1,46 @@
-"""How events, fields and their changes are told: in lines for people, in documents for machines."""
+"""Events, their fields and what they changed: as lines for people, as documents for machines."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
 from rich.text import Text
 
-from infra.cli.console import out
-from infra.cli.moments import ago, span
-from shared.money import Money
+from infra.cli.render.moments import ago, precise, span
+from infra.cli.render.values import SENTENCE, text
 
 if TYPE_CHECKING:
-    from services.replay.difference import Change
+    from services.operations.history.changes import Change
     from shared.envelope import Recorded
 
-NOTHING = "none"
-WIDE = 1000
 
-
-def show(table_or_tree: RenderableType) -> None:
-    """As wide as the terminal; elsewhere nothing is wrapped, so that a line can be searched for."""
-    (out if out.is_terminal else Console(width=WIDE)).print(table_or_tree)
-
-
-def precisely(moment: datetime) -> str:
-    """To the millisecond: services answer each other within a few."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03} UTC"
+def words(value: Any) -> str:
+    """Formats a field's value for a sentence."""
+    return text(value, SENTENCE)
 
 
 def when(moment: datetime) -> Text:
-    return Text.assemble(precisely(moment), (f", {ago(moment)}", "dim"))
+    return Text.assemble(precise(moment), (f", {ago(moment)}", "dim"))
 
 
 def since(beginning: datetime, moment: datetime) -> Text:
-    """The time of day, and how long after the beginning: what a story is told by."""
+    """Formats the time of day, and how long after the beginning it was."""
     seconds = (moment - beginning).total_seconds()
     sign = "-" if seconds < 0 else "+"
     after = f"{abs(seconds) * 1000:.0f} ms" if abs(seconds) < 1 else f"{abs(seconds):.1f} s"
     if abs(seconds) >= 60:
         after = span(abs(seconds))
     day = "" if moment.date() == beginning.date() else f"{moment:%Y-%m-%d} "
-    told = f"{day}{moment.astimezone(UTC):%H:%M:%S}.{moment.microsecond // 1000:03}"
-    return Text.assemble(told, (f"  {sign}{after}", "dim"))
+    time = f"{day}{moment.astimezone(UTC):%H:%M:%S}.{moment.microsecond // 1000:03}"
+    return Text.assemble(time, (f"  {sign}{after}", "dim"))
 
 
 def by(actor: str) -> str:
-    """Who acted, where that is not the service whose stream it is."""
+    """Names the actor, except a service: that is clear from the stream."""
     return "" if actor.startswith("service:") else f"  by {actor}"
 
 
-def words(value: Any) -> str:
-    """A field's value in a few words."""
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return "yes" if value else "no"
-        case Money() | int() | str():
-            return str(value)
-        case datetime():
-            return precisely(value)
-        case {"quantity": quantity, "unit_price": price}:
-            name = value.get("name", "")
-            return f"{quantity} x {name} at {words(price)}" if name else f"{quantity} at {words(price)}"
-        case {"amount": int(amount), "currency": str(currency)}:
-            return str(Money(amount, currency))
-        case dict():
-            return "; ".join(f"{key}: {words(inner)}" for key, inner in value.items()) or NOTHING
-        case list() | tuple():
-            return ", ".join(words(one) for one in value) or NOTHING
-        case _:
-            return str(value)
-
-
-def changes_told(changes: "Iterable[Change]", indent: str) -> Iterable[Text]:
+def change_lines(changes: "Iterable[Change]", indent: str) -> Iterable[Text]:
     changes = list(changes)
     width = max((len(change.field) for change in changes), default=0)
     for change in changes:
@@ -85,7 +51,7 @@ def changes_told(changes: "Iterable[Change]", indent: str) -> Iterable[Text]:
 
 
 def event_document(recorded: "Recorded") -> dict[str, Any]:
-    """What surrounds an event, as `GET /v1/orders/{id}/events` tells it."""
+    """Returns an event's metadata, with the same names as `GET /v1/orders/{id}/events`."""
     return {
         "id": recorded.event_id,
         "type": recorded.type,

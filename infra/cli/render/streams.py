@@ -1,4 +1,4 @@
-"""Streams on the command line: `cart:ID`, `order:ID`, `payment:ID`, `stock:SKU`; a place in one, and what is not."""
+"""Streams on the command line (`cart:ID`, `order:ID`, `payment:ID`, `stock:SKU`), and a place in one."""
 
 import re
 from datetime import datetime
@@ -7,12 +7,12 @@ from uuid import UUID
 
 import click
 
-from infra.cli.moments import MOMENT, both
-from infra.cli.refusals import BadInput
+from infra.cli.render.errors import BadInput
+from infra.cli.render.moments import MOMENT, both
 
 if TYPE_CHECKING:
-    from services.replay.rolls import Roll
-    from shared.handler import Handled
+    from services.operations.reading.stores import Store
+    from shared.decider import Versioned
 
 KINDS = ("cart", "order", "payment", "stock")
 SKU = re.compile(r"[\x21-\x7e]{1,60}")
@@ -25,23 +25,23 @@ class Stream(click.ParamType[str, str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         kind, _, key = str(value).partition(":")
         if kind not in KINDS or not key:
-            self.fail(f"{value!r} names no stream. One is cart:ID, order:ID, payment:ID or stock:SKU.", param, ctx)
+            self.fail(f"{value!r} is not a stream. Write cart:ID, order:ID, payment:ID or stock:SKU.", param, ctx)
         if kind == "stock":
             if not SKU.fullmatch(key):
-                self.fail(f"{key!r} is no SKU. One is like MUG-350.", param, ctx)
+                self.fail(f"{key!r} is not a SKU. SKUs look like MUG-350.", param, ctx)
             return f"{kind}:{key}"
         try:
             return f"{kind}:{UUID(key)}"
         except ValueError:
             self.fail(
-                f"{key!r} is no id: that of a cart, order or payment is a UUID, such as the API has answered.",
+                f"{key!r} is not an id: carts, orders and payments have UUIDs, as the API returns them.",
                 param,
                 ctx,
             )
 
 
 class Place(click.ParamType[int | datetime, str]):
-    """A version, or a moment."""
+    """Parses a version or a moment."""
 
     name = "T|N"
 
@@ -55,28 +55,27 @@ STREAM = Stream()
 PLACE = Place()
 
 
-async def known(roll: "Roll", stream: str) -> int:
-    """Its latest version."""
-    if latest := await roll.latest(stream):
+async def require_stream(store: "Store", stream: str) -> int:
+    """Returns the latest version of a stream, or refuses a stream that has no events."""
+    if latest := await store.latest_version(stream):
         return latest
-    named = {"stock": "SKU right", "order": "id complete, and of an order"}
     kind = stream.partition(":")[0]
-    hint = f"Is the {named.get(kind, f'id complete, and of a {kind}')}?"
-    raise BadInput(f"There is no stream {stream}: nothing ever happened to it.", hint)
+    hint = "Check the SKU." if kind == "stock" else f"Check that this is the complete id of the {kind}."
+    raise BadInput(f"There is no stream {stream}: it has no events.", hint)
 
 
-async def as_it_was(roll: "Roll", stream: str, place: int | datetime | None) -> "Handled[Any, Any]":
-    """Its state at a version or a moment, or as of now. What there never was is refused."""
-    from shared.timetravel import AsOf
+async def as_it_was(store: "Store", stream: str, place: int | datetime | None) -> "Versioned[Any]":
+    """Returns the state of a stream at a version or a moment, or now. A place that never existed is refused."""
+    from shared.store.time_travel import AsOf
 
-    latest = await known(roll, stream)
+    latest = await require_stream(store, stream)
     version = place if isinstance(place, int) else None
     if version is not None and version > latest:
         raise BadInput(f"{stream} has no version {version}.", f"Its latest is {latest}; see: till history {stream}")
     at = place if isinstance(place, datetime) else None
-    handled = await roll.past.state(stream, AsOf(latest if version is None else version, at))
-    if at and not handled.version:
-        first = await roll.event(stream, 1)
+    found = await store.past.state(stream, AsOf(latest if version is None else version, at))
+    if at and not found.version:
+        first = await store.event(stream, 1)
         begun = both(first.time) if first else "later"
-        raise BadInput(f"{stream} did not exist then.", f"Ask for a moment from its beginning on: {begun}.")
-    return handled
+        raise BadInput(f"{stream} did not exist then.", f"Its first event was at {begun}.")
+    return found

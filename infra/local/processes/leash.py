@@ -1,6 +1,7 @@
-"""Stops the stack of a home and deletes it when its owner ends, however that ends: `python -m infra.local.leash HOME`.
+"""Stops the stack of a home and deletes the home as soon as its owner ends, even if the owner is killed.
 
-The owner holds the other end of standard input. The kernel closes it even when the owner is killed.
+Run as `python -m infra.local.processes.leash HOME`. The owner holds the other end of standard input, which the kernel
+closes however the owner ends.
 """
 
 import asyncio
@@ -20,8 +21,8 @@ from infra.local.stop import down
 
 @contextmanager
 def leashed(home: Path) -> Iterator[None]:
-    """Whatever is started in this home ends with this block, or with this process."""
-    command = [sys.executable, "-m", "infra.local.leash", str(home)]
+    """Ends everything that is started in this home together with this block, or with this process."""
+    command = [sys.executable, "-m", "infra.local.processes.leash", str(home)]
     # A session of its own: Ctrl-C in the terminal must not end it before its work is done.
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
         yield
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def _end_the_rest(home: Path) -> None:
-    """What a test started by itself in this home: a process of the shop, say, that it meant to stop later."""
+    """Kills processes that a test started in this home by itself and did not stop."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get("TILL_HOME") == str(home):

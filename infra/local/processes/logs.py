@@ -1,4 +1,4 @@
-"""The servers' own logs: one file each, the previous run's kept beside it, and what in them tells why."""
+"""The logs of the processes: one file each, the previous one next to it, and the lines that tell why one failed."""
 
 import re
 import time
@@ -10,7 +10,7 @@ from pathlib import Path
 from infra.local.home import log_folder
 
 PREVIOUS = ".previous.log"
-TELLING = re.compile(
+REASON = re.compile(
     r"\b(ERROR|FATAL|PANIC|SEVERE|CRITICAL)\b|Exception\b|Error\b|Caused by|No space left|[Cc]annot|[Cc]ould not"
 )
 STACK_FRAME = re.compile(r"^\s+(at |\.\.\. \d+ more)")
@@ -26,7 +26,7 @@ def log_files(home: Path) -> dict[str, Path]:
 
 
 def begin(home: Path, name: str) -> Path:
-    """An empty log for a new process. That of the process before it is kept as `<name>.previous.log`."""
+    """Creates an empty log for a new process. The last one is kept as `<name>.previous.log`."""
     file = log_file(home, name)
     if file.exists() and file.stat().st_size:
         file.replace(file.with_suffix(PREVIOUS))
@@ -34,18 +34,18 @@ def begin(home: Path, name: str) -> Path:
     return file
 
 
-def telling_lines(file: Path, count: int = 6) -> list[str]:
-    """The last that look like a reason, each with the line after it; where none do, the last lines."""
+def likely_reasons(file: Path, count: int = 6) -> list[str]:
+    """Returns the last lines that look like a reason, each with the line after it, or else simply the last lines."""
     if not file.exists():
         return []
     last = [line for _, line in tail({file.stem: file}, 400)]
     lines = [line for line in last if line.strip() and not STACK_FRAME.match(line)]
-    reasons = [b for a, b in pairwise(["", *lines]) if TELLING.search(a) or TELLING.search(b)]
+    reasons = [b for a, b in pairwise(["", *lines]) if REASON.search(a) or REASON.search(b)]
     return (reasons or lines)[-count:]
 
 
 def tail(files: Mapping[str, Path], count: int, follow: bool = False) -> Iterator[tuple[str, str]]:
-    """The last lines of each, with its name; then, without end, each line as it is written, over restarts."""
+    """Yields the last lines of each log with its name; then, if following, every new line, even after restarts."""
     read = {}
     for name, file in files.items():
         with file.open("rb") as stream:

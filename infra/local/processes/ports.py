@@ -1,4 +1,4 @@
-"""Ports of this machine: whether those of the settings are free, and some that are."""
+"""Ports of this machine: checks that those of the settings are free, and finds free ones."""
 
 import random
 import socket
@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 import psutil
 
-from infra.local.server import Server
+from infra.local.servers.server import Server
 from shared.errors import OperatorError
 from shared.settings import HOST
 
-# Below the range from which systems take the local ports of outgoing connections (Linux 32768, others 49152):
-# a port found free here is not lent to a client before its server binds it.
+# Below the range of local ports of outgoing connections (from 32768 on Linux, from 49152 elsewhere), so that no client
+# gets a port between the moment it was found free and the moment its server binds it.
 LOWEST, HIGHEST = 15_000, 32_000
 
 
@@ -21,13 +21,13 @@ def require_free(servers: Iterable[Server]) -> None:
         for setting, port in server.ports.items():
             if not _is_free(port):
                 raise OperatorError(
-                    f"Port {port} for {server.name} is in use{_by_whom(port)}.",
+                    f"Port {port} for {server.name} is in use{_user_of(port)}.",
                     f"Stop what uses it, or choose another port with {setting}.",
                 )
 
 
 def free_ports(count: int) -> list[int]:
-    """Consecutive ones, from a random place: two runs at once are unlikely to meet."""
+    """Returns consecutive free ports from a random place, so that two runs at once are unlikely to collide."""
     for _ in range(1000):
         first = random.randrange(LOWEST, HIGHEST - count)
         ports = list(range(first, first + count))
@@ -53,21 +53,21 @@ def _is_free(port: int) -> bool:
             _bind(candidate, port)
         except OSError:
             return False
-    return not is_open(port)  # some systems let two listeners bind, one of them to all addresses
+    return not is_open(port)  # some systems allow two listeners, one of them on all addresses
 
 
 def _bind(candidate: socket.socket, port: int) -> None:
-    # As the servers do: connections of a server that was killed may linger without holding the port.
+    # As the servers do: lingering connections of a killed server do not occupy the port.
     candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     candidate.bind((HOST, port))
 
 
-def _by_whom(port: int) -> str:
+def _user_of(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
             if listens and connection.pid:
                 return f" by {psutil.Process(connection.pid).name()} (process {connection.pid})"
     except psutil.Error:
-        pass  # other users' processes may not be looked at
+        pass  # processes of other users cannot be inspected
     return ""

@@ -1,4 +1,4 @@
-"""Detached processes and their run files. A process is its pid and when it was born, never its pid alone."""
+"""Detached processes and their run files. A process is identified by its pid and its start time, as pids are reused."""
 
 import asyncio
 import atexit
@@ -14,20 +14,20 @@ from pathlib import Path
 import orjson
 import psutil
 
-from infra.local import logs
 from infra.local.home import log_folder, run_folder, write_whole
-from infra.local.server import Launch, Server
+from infra.local.processes import logs
+from infra.local.servers.server import Launch, Server
 
 GRACE = 10.0
 # The first stop after an installation also writes a class archive (see jvm.py).
-GRACE_TO_KEEP = 45.0
+GRACE_TO_WRITE = 45.0
 
-# Children of this very process have to be waited for, or they stay as zombies for as long as it lives.
+# Children of this process have to be waited for, or they stay zombies as long as it lives.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @atexit.register
-def _take_note_of_the_dead() -> None:
+def _reap_children() -> None:
     for child in _children.values():
         child.poll()
 
@@ -56,27 +56,27 @@ class Process:
             return False
 
     def ending(self) -> str:
-        """How it ended, where this process is the one to be told."""
+        """Says how it ended, if it is a child of this process."""
         code = child.returncode if (child := _children.get(self.pid)) else None
         if code is None:
             return ""
         return f" ({signal.Signals(-code).name})" if code < 0 else f" (exit code {code})"
 
     def memory(self) -> int:
-        """Resident bytes of the process and all below it."""
+        """Returns the resident bytes of the process and its descendants."""
         return sum(_resident(process) for process in self._family())
 
     async def stop(self, keep: bool = True) -> bool:
-        """By its signal; by force when it takes too long. False if it was not there any more."""
+        """Stops it with its signal, or by force when it takes too long. Returns False if it was not running."""
         if not self.is_alive():
             return False
         family = self._family()
-        # A paused process hears its signal only when it is woken.
+        # A paused process receives its signal only when it continues.
         for sign in (signal.Signals(self.stop_signal), signal.SIGCONT):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, sign)
         try:
-            async with asyncio.timeout(GRACE_TO_KEEP if self.keeps and keep else GRACE):
+            async with asyncio.timeout(GRACE_TO_WRITE if self.keeps and keep else GRACE):
                 await self._ended()
         except TimeoutError:
             keep = False
@@ -106,14 +106,14 @@ class Process:
 
 
 def spawn(home: Path, server: Server, launch: Launch) -> Process:
-    """Start it in a session of its own, so that neither Ctrl-C nor the end of this process reaches it."""
+    """Starts a process in its own session, so that neither Ctrl-C nor the end of this process ends it."""
     with logs.begin(home, server.name).open("ab") as log:
         child = subprocess.Popen(
             launch.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=launch.cwd or log_folder(home),
+            cwd=log_folder(home),
             env=os.environ | dict(launch.env),
             start_new_session=True,
         )
@@ -135,7 +135,7 @@ def spawn(home: Path, server: Server, launch: Launch) -> Process:
 
 
 def recorded(home: Path) -> Iterator[Process]:
-    """What the run files tell, alive or not. One that cannot be read tells nothing."""
+    """Yields the recorded processes, alive or not. A run file that cannot be read is skipped."""
     for file in sorted(run_folder(home).glob("*.json")):
         with suppress(orjson.JSONDecodeError, TypeError):
             yield Process(**orjson.loads(file.read_bytes()))
@@ -150,12 +150,12 @@ def _run_file(home: Path, name: str) -> Path:
 
 
 def _born(process: psutil.Process) -> float:
-    """Seconds after the machine booted: unlike the time of day, it does not move when the clock is set."""
+    """Returns the start time in seconds since boot, which does not change when the clock is set."""
     return process.create_time() - psutil.boot_time()
 
 
 def _resident(process: psutil.Process) -> int:
-    """Pages shared by several count in parts, where the system tells: PostgreSQL's processes share most of theirs."""
+    """Returns resident bytes. Shared pages count in parts where possible: PostgreSQL's processes share most pages."""
     with suppress(psutil.NoSuchProcess):
         try:
             return int(process.memory_full_info().pss)

@@ -1,6 +1,6 @@
-"""How a Java server is started fast and small: its flags, and an archive of its loaded classes (AppCDS).
+"""Starts a Java server fast and small: with flags, and with an archive of its loaded classes (AppCDS).
 
-The first process of a program writes the archive as it ends; all later ones map it, and start in half the time.
+The first process of a program writes the archive as it ends; later ones map it and start in half the time.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from infra.java import Java, find_java
-from infra.local.server import Launch
-from shared.settings import Settings
+from infra.java.runtime import Java, find_java
+from infra.local.servers.server import Launch
+from infra.settings import Settings
 
 FLAGS = (
     "-XX:TieredStopAtLevel=1",  # a start takes half the CPU; what it costs later is in ADR 3
     "-XX:+UseSerialGC",  # for small heaps on few cores
-    "-XX:+ExitOnOutOfMemoryError",  # a server that lives on without memory serves nobody
+    "-XX:+ExitOnOutOfMemoryError",  # a server without memory is better restarted
     "-XX:-UsePerfData",
     "-Xlog:cds=off",
     "-Xlog:cds+dynamic=off",
@@ -43,7 +43,7 @@ class Program:
     def launch(
         self, version: str, flags: Sequence[str], main: Sequence[str], env: Mapping[str, str] | None = None
     ) -> Launch:
-        """As a server, which archives its classes if nobody has."""
+        """Returns how to start it as a server that archives its classes, unless there is an archive."""
         if self.archive.exists():
             return Launch(self.command(flags, main), version, env or {})
         self.archive.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class Program:
 
 async def program(settings: Settings, name: str, classpath: Sequence[Path]) -> Program:
     java = await asyncio.to_thread(_java, settings)
-    # Java ignores an archive if its jars were touched since, or are other ones: then a new one is wanted.
+    # Java ignores an archive when its jars have changed, so the name depends on them.
     identity = [java.version, str(java.binary.resolve())]
     identity += [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in classpath]
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
@@ -62,6 +62,6 @@ async def program(settings: Settings, name: str, classpath: Sequence[Path]) -> P
 
 
 def _java(settings: Settings) -> Java:
-    """Found once, though several servers ask at the same time: looking at a Java means running it."""
+    """Finds Java once for all servers, because examining a Java means running it."""
     with _one_at_a_time:
         return _find_java(settings)

@@ -1,4 +1,4 @@
-"""Kafka from its published jars: one node, or three, each broker and controller at once (KRaft)."""
+"""Kafka from its published jars: one node or three, each of them broker and controller (KRaft)."""
 
 import base64
 import uuid
@@ -13,14 +13,15 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
-from infra.jars import jars
+from infra.jars.bundles import jars
 from infra.local.home import write_whole
-from infra.local.jvm import Program, program
-from infra.local.server import Launch, NotReady, Server
-from infra.local.tool import run_tool
+from infra.local.processes.tool import run_tool
+from infra.local.servers.jvm import Program, program
+from infra.local.servers.server import Launch, NotReady, Server
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.kafka import client_options, open_admin
-from shared.settings import HOST, Settings
+from shared.messaging.kafka import client_options, open_admin
+from shared.settings import HOST
 
 NAME = "kafka"
 READY_TOPIC = "_till.ready"
@@ -66,7 +67,7 @@ def _properties(settings: Settings, node: int) -> dict[str, object]:
     return {
         "process.roles": "broker,controller",
         "node.id": node,
-        # Named here rather than in the data, the quorum follows when the ports are changed.
+        # Set here rather than in the data, so that the quorum follows when the ports are changed.
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
         "listeners": (
@@ -115,7 +116,7 @@ async def _prepare(settings: Settings, node: int) -> Launch:
 
 
 def require_same_size(settings: Settings) -> None:
-    """Data of a cluster of one cannot become one of three, nor the other way round."""
+    """Refuses another number of brokers than the data was created with."""
     cluster = _cluster(settings)
     if cluster and cluster["brokers"] != settings.kafka_brokers:
         raise OperatorError(
@@ -126,10 +127,10 @@ def require_same_size(settings: Settings) -> None:
 
 
 def _cluster_id(settings: Settings) -> str:
-    """One for all nodes, made once."""
+    """Returns the id of the cluster, which is created once for all nodes."""
     cluster = _cluster(settings)
     if not cluster:
-        # The first letter is fixed: an id that begins with "-" would be taken for an option.
+        # The first letter is fixed, because an id that begins with "-" would be taken for an option.
         new_id = "T" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         cluster = {"id": new_id, "brokers": settings.kafka_brokers}
         _cluster_file(settings).parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +149,7 @@ def _cluster_file(settings: Settings) -> Path:
 
 
 async def _ready(settings: Settings, node: int) -> None:
-    """A record, acknowledged by all replicas and read back, by way of this node."""
+    """Writes a record, acknowledged by all replicas, and reads it back through this node."""
     here = settings.model_copy(update={"kafka_bootstrap": f"{HOST}:{_port(settings, node)}"})
     try:
         await _ensure_ready_topic(here, node)

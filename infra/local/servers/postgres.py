@@ -1,4 +1,4 @@
-"""PostgreSQL from the wheel: a cluster made once, run directly, on TCP of this machine only."""
+"""PostgreSQL from its wheel: a cluster created once, and reachable from this machine only."""
 
 import asyncio
 import importlib.util
@@ -11,10 +11,11 @@ from pathlib import Path
 import asyncpg
 import psutil
 
-from infra.local.server import Launch, NotReady, Server
-from infra.local.tool import run_tool
+from infra.local.processes.tool import run_tool
+from infra.local.servers.server import Launch, NotReady, Server
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
 NAME = "postgres"
 ROLE = "till"
@@ -27,7 +28,7 @@ CONFIG = {
     "shared_buffers": "128MB",
     "wal_level": "logical",
     "max_wal_size": "2GB",
-    # Segments kept to be used again: to make a new one holds up every commit for tens of milliseconds.
+    # Segments are kept for reuse: creating a new one delays every commit by tens of milliseconds.
     "min_wal_size": "512MB",
     "max_slot_wal_keep_size": "1GB",  # a forgotten replication slot must not fill the disk
     "jit": "off",
@@ -35,11 +36,11 @@ CONFIG = {
     "timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
     "log_checkpoints": "off",
-    "log_min_error_statement": "fatal",  # a lost race for a version is an answer here; it need not print its SQL
+    "log_min_error_statement": "fatal",  # a lost race for a version is normal here, and need not print its SQL
 }
 
-# PostgreSQL refuses to run as root. `nobody` may not look into a root's home, a private temporary folder or
-# the virtual environment, so it keeps the right to read, and only that (see `_as_somebody`).
+# PostgreSQL refuses to run as root. `nobody` cannot read root's home, a private temporary folder or the virtual
+# environment, so it keeps the right to read, and only that (see `_as_unprivileged`).
 NOBODY = 65534
 CAP_DAC_READ_SEARCH = 2
 
@@ -63,7 +64,7 @@ async def _prepare(settings: Settings) -> Launch:
     else:
         await _create(settings, data, binaries)
     options = [f"-c{name}={value}" for name, value in (CONFIG | {"port": str(settings.postgres_port)}).items()]
-    command = [*_as_somebody(), str(binaries / "postgres"), "-D", str(data), *options]
+    command = [*_as_unprivileged(), str(binaries / "postgres"), "-D", str(data), *options]
     return Launch(command, await _version(binaries))
 
 
@@ -88,7 +89,7 @@ async def _ready(settings: Settings) -> None:
 
 
 async def _create(settings: Settings, data: Path, binaries: Path) -> None:
-    """Beside its place, and moved there when complete: an interrupted creation leaves nothing to trip over."""
+    """Creates the cluster next to its place and moves it when complete, so that an interruption does no harm."""
     unfinished = data.with_name("postgres.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)
@@ -101,17 +102,17 @@ async def _create(settings: Settings, data: Path, binaries: Path) -> None:
         *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin"),
         *("--builtin-locale=C.UTF-8", "--no-instructions"),
     ]
-    await run([*_as_somebody(), *initdb], f"{password}\n")
-    # One statement a line. The shop's role owns its databases and may replicate, but is no superuser.
+    await run([*_as_unprivileged(), *initdb], f"{password}\n")
+    # One statement per line. The shop's role owns its databases and may replicate, but is no superuser.
     quoted = password.replace("'", "''")
     statements = [f"CREATE ROLE {ROLE} LOGIN REPLICATION PASSWORD '{quoted}'"]
     statements += [f"CREATE DATABASE {name} OWNER {ROLE}" for name in DATABASES]
     single = [str(binaries / "postgres"), "--single", "-D", str(unfinished), "template1"]
-    await run([*_as_somebody(), *single], "".join(f"{statement}\n" for statement in statements))
+    await run([*_as_unprivileged(), *single], "".join(f"{statement}\n" for statement in statements))
     unfinished.rename(data)
 
 
-def _as_somebody() -> list[str]:
+def _as_unprivileged() -> list[str]:
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
@@ -123,28 +124,30 @@ def _as_somebody() -> list[str]:
     right = _right_to_read()
     return [
         *(setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
-        # Without it access(2), by which PostgreSQL looks for its own files, would not count the right to read.
+        # Without it, access(2), with which PostgreSQL looks for its own files, ignores the right to read.
         "--securebits=+no_setuid_fixup",
         *(f"--{kind}=-all,+{right}" for kind in ("inh-caps", "ambient-caps", "bounding-set")),
     ]
 
 
 def _right_to_read() -> str:
-    """The narrow right, or the wider one where a container's root has only that."""
+    """Returns the narrow right, or the wider one where a container's root has only that."""
     status = Path("/proc/self/status").read_text()
     held = int(status.partition("CapEff:")[2].split()[0], 16)
     return "dac_read_search" if held >> CAP_DAC_READ_SEARCH & 1 else "dac_override"
 
 
 def _remove_foreign_lock(data: Path) -> None:
-    """After a crash the pid in PostgreSQL's lock file may be a stranger's, or a dead process's that nobody has
-    collected yet; PostgreSQL would wait for either. One that lives in the folder keeps the lock."""
+    """Removes PostgreSQL's lock file after a crash, unless a PostgreSQL runs in the folder.
+
+    The pid in it may belong to another program by now, or to a zombie, and PostgreSQL would wait for either.
+    """
     lock = data / "postmaster.pid"
-    if lock.exists() and not any(_lives_in(data, process) for process in psutil.process_iter(["name"])):
+    if lock.exists() and not any(_runs_in(data, process) for process in psutil.process_iter(["name"])):
         lock.unlink()
 
 
-def _lives_in(data: Path, process: psutil.Process) -> bool:
+def _runs_in(data: Path, process: psutil.Process) -> bool:
     if process.info["name"] != "postgres":
         return False
     try:
@@ -152,7 +155,7 @@ def _lives_in(data: Path, process: psutil.Process) -> bool:
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return False
     except psutil.AccessDenied:
-        return True  # somebody else's: PostgreSQL itself decides
+        return True  # of another user; PostgreSQL itself will decide
 
 
 def _binaries() -> Path:

@@ -1,17 +1,18 @@
-"""The schema registry: Apicurio, with the Confluent API, its schemas in the local PostgreSQL."""
+"""The schema registry: Apicurio with the Confluent API. Its schemas are in the local PostgreSQL."""
 
 from functools import partial
 
 import httpx
 
-from infra.jars import registry_home
-from infra.local import postgres
-from infra.local.jvm import Program, program
-from infra.local.server import Launch, NotReady, Server
-from shared.settings import HOST, Settings
+from infra.jars.bundles import registry_home
+from infra.local.servers import postgres
+from infra.local.servers.jvm import Program, program
+from infra.local.servers.server import Launch, NotReady, Server
+from infra.settings import Settings
+from shared.schemas.registry import COMPATIBILITY
+from shared.settings import HOST
 
 NAME = "registry"
-COMPATIBILITY = "FULL_TRANSITIVE"
 READY_SUBJECT = "_till.ready"
 READY_SCHEMA = '{"type":"string"}'
 
@@ -51,13 +52,13 @@ async def _prepare(settings: Settings) -> Launch:
         java.classpath[0].name.removeprefix("apicurio-registry-app-").removesuffix("-runner.jar"),
         [f"-Xmx{settings.registry_heap}", *(f"-D{name}={value}" for name, value in properties.items())],
         ["io.quarkus.runner.GeneratedMain"],
-        # Not on the command line, where every user of the machine could read it.
+        # On the command line every user of the machine could read it.
         env={"APICURIO_DATASOURCE_PASSWORD": settings.database_password.get_secret_value()},
     )
 
 
 async def _ready(settings: Settings) -> None:
-    """A schema registered and fetched, and the compatibility that the contract promises in force."""
+    """Sets the compatibility rule of the contract, registers a schema and fetches it."""
     async with httpx.AsyncClient(base_url=settings.registry_url, timeout=5) as http:
         try:
             await _ask(http, "PUT", "/config", {"compatibility": COMPATIBILITY})

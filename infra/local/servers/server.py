@@ -1,16 +1,15 @@
-"""What a server of the local stack is: how it is started, when it is ready, what stops it.
+"""The description of a server: how it is started, when it is ready, and what stops it.
 
-Kafka, the registry and PostgreSQL are declared in their own modules; a service of the shop is one more.
+Kafka, the registry, PostgreSQL and the services of the shop describe themselves in their own modules.
 """
 
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 
 class NotReady(Exception):
-    """The server runs, but did not do what was asked of it. Asked again, it may."""
+    """The server runs, but did not do what was asked of it. It may do so later."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,8 @@ class Launch:
     command: list[str]
     version: str
     env: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path | None = None
     keeps: Mapping[str, str] = field(default_factory=dict)
-    """Files it writes as it ends, and where each belongs once it is whole."""
+    """Files that it writes as it ends, and where each belongs once it is complete."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,11 @@ class Server:
     name: str
     address: str
     ports: Mapping[str, int]
-    """By the setting that chooses them. The first is the one it serves on."""
+    """The ports by the setting that chooses them. The first is the one it serves on."""
     prepare: Callable[[], Awaitable[Launch]]
-    """Makes what it needs on disk, once, and says how to start it."""
+    """Creates what it needs on disk, once, and returns how to start it."""
     ready: Callable[[], Awaitable[None]]
-    """Asks it for real work; raises NotReady."""
+    """Tests it with real work, and raises NotReady if that fails."""
     depends_on: tuple[str, ...] = ()
     stop_signal: signal.Signals = signal.SIGTERM
 
@@ -43,7 +41,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Chore:
-    """Work between servers: done once what it depends on is ready, before what depends on it starts."""
+    """Work that is done after the servers it depends on are ready, and before those that depend on it start."""
 
     name: str
     run: Callable[[], Awaitable[None]]

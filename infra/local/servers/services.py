@@ -1,4 +1,4 @@
-"""The shop's own processes: all in one, or (`--split`) the API and a worker for each service."""
+"""The processes of the shop: all in one, or with `--split` the API and a worker for each service."""
 
 import os
 import sys
@@ -8,18 +8,19 @@ from pathlib import Path
 
 import httpx
 
-from infra.local.process import Process
-from infra.local.server import Launch, NotReady, Server
+from infra.local.processes.process import Process
+from infra.local.servers.server import Launch, NotReady, Server
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
 SHOP = "shop"
 SCHEMAS = "schemas"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def services(settings: Settings, depends_on: tuple[str, ...]) -> list[Server]:
-    """The payment provider stands outside: it needs nothing of ours, and nothing waits for it."""
+    """Returns the processes. The payment provider is outside the shop: it depends on nothing, and nothing on it."""
     own = [_service(settings, SHOP, "api" if settings.split else "all", settings.shop_port, depends_on)]
     if settings.split:
         ports = {

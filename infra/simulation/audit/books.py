@@ -1,15 +1,15 @@
-"""Do the books balance? What shoppers were answered, against the orders, the provider's ledger and the shelves.
+"""Checks the books: compares the answers that shoppers got with the orders, the provider's ledger and the shelves.
 
-Pure: everything comes in as values. The books are those of one run, and of all who shopped during it.
+It is pure: everything comes in as values. The books cover one run, and everybody who shopped during it.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from infra.shoppers.ledger import CheckedOut, Ledger
-from services.replay.money import at_odds, kept, said
-from shared.money import Money
+from infra.simulation.audit.ledger import CheckedOut, Ledger
+from services.common.money import Money
+from services.operations.verify.settlement import describe_mismatch, format_sums, sum_balances
 
 PENDING = {"placed", "reserved"}
 HOLDS_STOCK = {"placed", "reserved", "in_review", "confirmed"}
@@ -29,7 +29,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Of money, as the provider has it."""
+    """A movement of money in the provider's ledger."""
 
     payment_id: str
     kind: str
@@ -38,7 +38,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """As it is after the run. Orders are all those of the customers who bought; movements those since it began."""
+    """The data after a run: all orders of the customers who bought, and the movements since it began."""
 
     orders: Sequence[Order] = ()
     movements: Sequence[Movement] = ()
@@ -59,7 +59,7 @@ def violations(ledger: Ledger, evidence: Evidence) -> list[Violation]:
     return [
         *_failures(ledger),
         *_checkouts(ledger, evidence.orders),
-        *_unasked(ledger, evidence.orders),
+        *_unrequested(ledger, evidence.orders),
         *_cancels(ledger, evidence.orders),
         *_undecided(evidence.orders),
         *_money(evidence),
@@ -68,7 +68,7 @@ def violations(ledger: Ledger, evidence: Evidence) -> list[Violation]:
 
 
 def takings(orders: Iterable[Order]) -> dict[str, int]:
-    """What confirmed orders come to, by currency."""
+    """Sums the totals of confirmed orders by currency."""
     return _sums(order.total for order in orders if order.status == "confirmed")
 
 
@@ -90,7 +90,7 @@ def _failures(ledger: Ledger) -> Iterator[Violation]:
 
 
 def _checkouts(ledger: Ledger, orders: Sequence[Order]) -> Iterator[Violation]:
-    """Each is one order, of that cart, for what was in it. Asked for twice, it is the same one."""
+    """Checks that each checkout led to one order, of that cart and with its lines, even if it was sent twice."""
     found: dict[str, list[Order]] = defaultdict(list)
     for order in orders:
         found[order.order_id].append(order)
@@ -100,7 +100,7 @@ def _checkouts(ledger: Ledger, orders: Sequence[Order]) -> Iterator[Violation]:
             yield _wrong(checkout, f"is the order of cart {carts[checkout.order_id]} as well")
         matching = found[checkout.order_id]
         if len(matching) != 1:
-            yield _wrong(checkout, f"was accepted, and is there {len(matching)} times")
+            yield _wrong(checkout, f"was accepted, and exists {len(matching)} times")
         for order in matching:
             yield from _mismatches(checkout, order)
 
@@ -112,17 +112,17 @@ def _mismatches(checkout: CheckedOut, order: Order) -> Iterator[Violation]:
     if dict(order.lines) != checkout.lines:
         yield _wrong(checkout, f"is for {dict(order.lines)}, the cart had {checkout.lines}")
     if order.total != total:
-        yield _wrong(checkout, f"comes to {order.total}, the cart to {total}")
+        yield _wrong(checkout, f"has the total {order.total}, the cart had {total}")
 
 
 def _wrong(checkout: CheckedOut, what: str) -> Violation:
     return Violation("a checkout is one order", f"order {checkout.order_id}", what)
 
 
-def _unasked(ledger: Ledger, orders: Sequence[Order]) -> Iterator[Violation]:
+def _unrequested(ledger: Ledger, orders: Sequence[Order]) -> Iterator[Violation]:
     for order in orders:
-        if order.cart_id not in ledger.asked:
-            yield Violation("a checkout is one order", f"order {order.order_id}", "was never asked for")
+        if order.cart_id not in ledger.requested:
+            yield Violation("a checkout is one order", f"order {order.order_id}", "was never requested")
 
 
 def _cancels(ledger: Ledger, orders: Sequence[Order]) -> Iterator[Violation]:
@@ -138,18 +138,18 @@ def _undecided(orders: Sequence[Order]) -> Iterator[Violation]:
 
 
 def _money(evidence: Evidence) -> Iterator[Violation]:
-    """To the cent, order by order: what the provider took and did not give back is what a confirmed one costs."""
-    left = kept(evidence.movements)
+    """Checks each order to the cent: the provider captured and kept exactly the total of a confirmed order."""
+    left = sum_balances(evidence.movements)
     for order in evidence.orders:
-        if problem := at_odds(order.status, order.total, left.pop(order.payment_id, Counter())):
+        if problem := describe_mismatch(order.status, order.total, left.pop(order.payment_id, Counter())):
             yield Violation("money", f"order {order.order_id}", problem)
     for payment_id, has in left.items():
         if has != Counter():
-            yield Violation("money", f"payment {payment_id}", f"kept {said(has)}, and is of no order")
+            yield Violation("money", f"payment {payment_id}", f"kept {format_sums(has)}, and has no order")
 
 
 def _stock(ledger: Ledger, evidence: Evidence) -> Iterator[Violation]:
-    """What is on no shelf any more is sold, or held for an order. A cancelled one has neither: all of it came back."""
+    """Checks that what left the shelves is sold or held for an order. A cancelled order gives all of it back."""
     gone: Counter[str] = Counter()
     for order in evidence.orders:
         if order.status in HOLDS_STOCK:

@@ -1,4 +1,4 @@
-"""Gathers what the books are checked against: shelves and orders from the shop, movements from the provider."""
+"""Gathers the evidence of an audit: shelves and orders from the shop, movements from the provider."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from infra.shoppers.books import PENDING, Evidence, Movement, Order, Violation, violations
-from infra.shoppers.ledger import Ledger, Opening
-from infra.shoppers.steps import Product
+from infra.settings import Settings
+from infra.simulation.audit.books import PENDING, Evidence, Movement, Order, Violation, violations
+from infra.simulation.audit.ledger import Ledger, Opening
+from infra.simulation.shoppers.steps import Product
+from services.common.money import Money
 from shared.errors import OperatorError
 from shared.http.auth import Tokens
-from shared.money import Money
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
-AT_ONCE = 8
-ASKS_AGAIN_SECONDS = 0.5
+REQUESTS_AT_ONCE = 8
+POLL_SECONDS = 0.5
 
 
 class Audit(NamedTuple):
@@ -25,13 +26,13 @@ class Audit(NamedTuple):
 
 
 class Auditor:
-    """May read everything: it mints the tokens of whoever's orders it wants to see."""
+    """Reads everything: it mints a token for each customer whose orders it needs."""
 
     def __init__(self, shop: httpx.AsyncClient, provider: httpx.AsyncClient, tokens: Tokens) -> None:
         self._shop = shop
         self._provider = provider
         self._tokens = tokens
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turn = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def opening(self) -> tuple[Opening, list[Product]]:
         products = [
@@ -43,7 +44,7 @@ class Auditor:
         return Opening({product.sku: product.available for product in products}, last), products
 
     async def settle(self, ledger: Ledger, patience: float) -> Audit:
-        """Look until the books balance; what is wrong with them when patience is over."""
+        """Audits until the books balance, or until patience is over; then returns what is wrong."""
         loop = asyncio.get_running_loop()
         give_up = loop.time() + patience
         known: dict[str, list[Order]] = {}
@@ -54,8 +55,8 @@ class Auditor:
             found = violations(ledger, evidence)
             if not found or loop.time() > give_up:
                 return Audit(evidence, found)
-            await asyncio.sleep(ASKS_AGAIN_SECONDS)
-            # While some are undecided, look at these only; then at all, for views may lag.
+            await asyncio.sleep(POLL_SECONDS)
+            # While some orders are undecided, read only these; then all, because views may lag.
             waiting = {order.customer_id for order in evidence.orders if order.status in PENDING}
             customers = waiting or ledger.customers
 

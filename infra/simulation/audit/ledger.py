@@ -1,6 +1,6 @@
-"""What shoppers were answered: a line of JSON for each entry, written as it comes, read again to be checked.
+"""The ledger of a simulation: every answer that shoppers got, as a line of JSON, written at once and read by the audit.
 
-Tokens of sessions are not in it: whoever may check the books can mint their own.
+It does not contain session tokens: the audit can mint its own.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Before the first shopper came: pieces on the shelves, and the last movement in the provider's ledger."""
+    """The state before the first shopper: pieces on the shelves, and the last movement in the provider's ledger."""
 
     shelves: dict[str, int]
     last_movement: int
@@ -23,7 +23,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """For what sort of a visit."""
+    """A shopper begins a visit of this kind."""
 
     who: str
     visit: str
@@ -31,7 +31,7 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A request and its answer. `call` names the route, `path` the request itself; status 0 is no answer at all."""
+    """A request and its answer. `call` is the route, `path` the request itself; status 0 means no answer at all."""
 
     who: str
     call: str
@@ -44,14 +44,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A checkout is about to be sent: should its answer get lost, there may be an order all the same."""
+    """A checkout is about to be sent. Even if its answer gets lost, there may be an order."""
 
     cart_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedOut:
-    """An accepted checkout, with the cart as it was answered before it."""
+    """An accepted checkout, with the cart as the shop last returned it."""
 
     order_id: str
     cart_id: str
@@ -69,7 +69,7 @@ class CancelAccepted:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Seen by a shopper who waited: what became of the order, so long after its checkout was sent."""
+    """The outcome of an order as a shopper saw it, so many milliseconds after the checkout was sent."""
 
     order_id: str
     status: str
@@ -89,7 +89,7 @@ class Ledger:
         self.visits: Counter[str] = Counter()
         self.answers: list[Answered] = []
         self.checkouts: list[CheckedOut] = []
-        self.asked: set[str] = set()
+        self.requested: set[str] = set()
         self.cancelled: set[str] = set()
         self.decided: dict[str, Decided] = {}
         self.tally: Counter[str] = Counter()
@@ -107,7 +107,7 @@ class Ledger:
                 self.answers.append(entry)
                 self.tally[entry.call] += 200 <= entry.status < 300
             case Asked():
-                self.asked.add(entry.cart_id)
+                self.requested.add(entry.cart_id)
             case CheckedOut():
                 self.checkouts.append(entry)
             case CancelAccepted():
@@ -117,7 +117,7 @@ class Ledger:
 
     @property
     def customers(self) -> set[str]:
-        """Those who bought."""
+        """The customers who bought."""
         return {checkout.customer_id for checkout in self.checkouts}
 
 
@@ -130,7 +130,7 @@ def written_to(path: Path) -> Iterator[Ledger]:
 
 @contextmanager
 def continued(path: Path) -> Iterator[Ledger]:
-    """What is there already, and what comes."""
+    """Reads an existing ledger and appends to it."""
     ledger = read_from(path)
     with path.open("ab") as ledger.file:
         yield ledger

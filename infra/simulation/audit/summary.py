@@ -1,12 +1,12 @@
-"""What a run came to, in figures."""
+"""Summarizes a run in figures."""
 
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from infra.shoppers.books import Violation, moved, takings
-from infra.shoppers.evidence import Audit
-from infra.shoppers.ledger import Ledger
+from infra.simulation.audit.books import Violation, moved, takings
+from infra.simulation.audit.evidence import Audit
+from infra.simulation.audit.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Summary:
     carts: int
     checkouts: int
     orders: dict[str, int]
-    """By status, the cancelled by their reason."""
+    """Number of orders by status; cancelled ones by reason."""
     money: dict[str, dict[str, int]]
-    """By currency, in minor units: what confirmed orders come to, and what the provider took and gave back."""
+    """Sums by currency, in minor units: confirmed orders, and what the provider captured and refunded."""
     requests: dict[str, Latency]
     decided: Latency | None
-    """From checkout to a decided order, as shoppers saw it who waited. Milliseconds, as all of these."""
+    """Milliseconds from checkout to a decided order, as waiting shoppers saw it."""
     problems: dict[str, int]
     violations: list[Violation]
 
@@ -63,7 +63,7 @@ def summarize(ledger: Ledger, audit: Audit) -> Summary:
 
 
 def latency(times: list[float]) -> Latency:
-    """Of at least one."""
+    """Computes the latency of at least one request."""
     ranked = sorted(times)
     last = len(ranked) - 1
     return Latency(len(ranked), ranked[round(last * 0.5)], ranked[round(last * 0.99)])

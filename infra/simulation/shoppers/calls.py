@@ -1,4 +1,4 @@
-"""Requests to the shop, each noted with its answer. What can be tried again is, with the same Idempotency-Key."""
+"""Sends requests to the shop and notes each answer. A retry has the same Idempotency-Key."""
 
 import asyncio
 import time
@@ -10,16 +10,16 @@ from uuid import uuid4
 import httpx
 import orjson
 
-from infra.shoppers.ledger import Answered, Ledger
+from infra.simulation.audit.ledger import Answered, Ledger
 from shared.http.problems import TYPE
 
-TRIES = 3
-TRY_AGAIN = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}
-LONGEST_WAIT = 2.0
+ATTEMPTS = 3
+RETRIED_STATUSES = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}
+LONGEST_WAIT_SECONDS = 2.0
 
 
 class NoAnswer(Exception):
-    """Whether it was done is not known."""
+    """There was no answer, so it is not known whether the request had an effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Answer:
 
 
 class Calls:
-    """Of one caller."""
+    """The requests of one caller."""
 
     def __init__(self, http: httpx.AsyncClient, ledger: Ledger, who: str, token: str = "") -> None:
         self._http = http
@@ -56,11 +56,11 @@ class Calls:
     ) -> Answer:
         content = None if body is None else orjson.dumps(body)
         path = route.format_map(names)
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, ATTEMPTS + 1):
             answer = await self._once(method, route, path, content, headers)
-            if answer and answer.status not in TRY_AGAIN:
+            if answer and answer.status not in RETRIED_STATUSES:
                 return answer
-            if attempt < TRIES:
+            if attempt < ATTEMPTS:
                 await asyncio.sleep(_wait(answer))
         if answer:
             return answer
@@ -85,5 +85,5 @@ class Calls:
 
 
 def _wait(answer: Answer | None) -> float:
-    asked = answer.headers.get("Retry-After", "") if answer else ""
-    return min(float(asked), LONGEST_WAIT) if asked.isdigit() else 0.2
+    retry_after = answer.headers.get("Retry-After", "") if answer else ""
+    return min(float(retry_after), LONGEST_WAIT_SECONDS) if retry_after.isdigit() else 0.2

@@ -1,22 +1,33 @@
-"""Shoppers who mean no good, in the patterns that a risk check is there for."""
+"""Fraudulent visits, in the patterns that a risk check is meant to catch."""
 
 from collections.abc import Callable, Sequence
 from random import Random
 from string import ascii_lowercase
 
-from infra.shoppers.steps import Add, Arrive, Await, CheckOut, Decision, OpenCart, Pause, Product, Step, Visit
+from infra.simulation.shoppers.steps import (
+    Add,
+    Arrive,
+    Await,
+    CheckOut,
+    Decision,
+    OpenCart,
+    Pause,
+    Product,
+    Step,
+    Visit,
+)
 
 CARDS_IN_A_BURST, CARDS_AFTER_IT = 12, 3
 ACCOUNTS_ON_ONE_CARD = 12
 USUAL_PURCHASES = 3
-LARGE = 600_000
-"""In minor units: more than a newcomer spends."""
+LARGE_BASKET = 600_000
+"""More than a new customer spends, in minor units."""
 MOST_PIECES = 20
 DECISIONS: list[Decision] = ["", "", "reject", "reject", "approve"]
 
 
 def card_testing(chance: Random, products: Sequence[Product]) -> Visit:
-    """A burst of small payments, to find out which cards work; and a few more, once most were declined."""
+    """Plans a burst of small payments that tests which cards work, and a few more after most were declined."""
     cheap = sorted(products, key=lambda product: product.price)[:10]
     burst, rest = (
         [step for _ in range(count) for step in _buy(chance.choice(cheap), _bad_card(chance))]
@@ -26,7 +37,7 @@ def card_testing(chance: Random, products: Sequence[Product]) -> Visit:
 
 
 def many_accounts(chance: Random, products: Sequence[Product]) -> Visit:
-    """One card, and a new customer for each purchase. Support lets the odd one pass."""
+    """Plans purchases with one card and a new customer each. Support approves a few of them."""
     token = "tok_ok_" + "".join(chance.choices(ascii_lowercase, k=12))
     steps: list[Step] = []
     for _ in range(ACCOUNTS_ON_ONE_CARD):
@@ -35,12 +46,12 @@ def many_accounts(chance: Random, products: Sequence[Product]) -> Visit:
 
 
 def large_basket(chance: Random, products: Sequence[Product]) -> Visit:
-    """A customer of small purchases who suddenly takes all there is of the best."""
+    """Plans a few small purchases, then suddenly a large basket of the most expensive products."""
     cheap = sorted(products, key=lambda product: product.price)[:20]
     steps: list[Step] = [Arrive()]
     for _ in range(USUAL_PURCHASES):
         steps += [*_buy(chance.choice(cheap), "tok_ok"), Await()]
-    steps += [Pause(0.5), OpenCart(), *_the_best(products), CheckOut("tok_ok"), Await(chance.choice(DECISIONS))]
+    steps += [Pause(0.5), OpenCart(), *_most_expensive(products), CheckOut("tok_ok"), Await(chance.choice(DECISIONS))]
     return Visit("large basket", tuple(steps))
 
 
@@ -56,13 +67,13 @@ def _bad_card(chance: Random) -> str:
     return f"{kind}_{''.join(chance.choices(ascii_lowercase, k=8))}" if chance.random() < 0.1 else kind
 
 
-def _the_best(products: Sequence[Product]) -> list[Step]:
-    """The dearest first, until it is a large basket."""
+def _most_expensive(products: Sequence[Product]) -> list[Step]:
+    """Adds products, the most expensive first, until the basket is large."""
     steps: list[Step] = []
     worth = 0
     for product in sorted(products, key=lambda product: product.price, reverse=True):
         pieces = min(MOST_PIECES, product.available // 2)
-        if worth >= LARGE or not pieces:
+        if worth >= LARGE_BASKET or not pieces:
             continue
         worth += pieces * product.price
         steps.append(Add(product.sku, pieces))

@@ -1,11 +1,11 @@
-"""Which visits a shopper pays, by seed: most look around, some buy, few mean no good."""
+"""Plans the visits of a shopper by seed: most look around, some buy, a few are fraudulent."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
 
-from infra.shoppers.fraud import PATTERNS
-from infra.shoppers.steps import (
+from infra.simulation.shoppers.fraud import PATTERNS
+from infra.simulation.shoppers.steps import (
     Add,
     Arrive,
     Await,
@@ -28,7 +28,7 @@ THINKS_SECONDS = 0.25
 
 
 def visits(seed: int, shopper: int, fraud: float, products: Sequence[Product]) -> Iterator[Visit]:
-    """Without end. The same arguments give the same visits."""
+    """Yields visits without end. The same arguments give the same visits."""
     for number in count():
         chance = Random(f"{seed}/{shopper}/{number}")
         plan = chance.choice(PATTERNS) if chance.random() < fraud else honest
@@ -45,14 +45,14 @@ def honest(chance: Random, products: Sequence[Product]) -> Visit:
     clicks = 2 if chance.random() < CLICKS_TWICE else 1
     buying = CheckOut(chance.choices(list(TOKENS), list(TOKENS.values()))[0], clicks)
     if chance.random() < CANCELS:
-        late = [Await("approve"), Cancel(insist=True)]  # only support can do that
+        late = [Await("approve"), Cancel(insist=True)]  # only support can cancel then
         regretting = late if chance.random() < TOO_LATE else [Cancel(insist=False)]
         return _visit("cancel", chance, [*looking, *filling, buying], *regretting)
     return _visit("buy", chance, [*looking, *filling, buying], Await("approve"))
 
 
 def _visit(kind: str, chance: Random, steps: Sequence[Step], *at_once: Step) -> Visit:
-    """With time to think before each step, but for the last."""
+    """Adds time to think before each step, except the last ones."""
     thinking = [it for step in steps for it in (Pause(chance.expovariate(1 / THINKS_SECONDS)), step)]
     return Visit(kind, (Arrive(), *thinking, *at_once))
 
@@ -73,6 +73,6 @@ def _fill_cart(chance: Random, products: Sequence[Product]) -> list[Step]:
 
 
 def _some(chance: Random, products: Sequence[Product], number: int) -> list[Product]:
-    """Different ones. The first of the assortment are the popular ones."""
+    """Chooses different products. The first of the assortment are the most popular."""
     chosen = {int(len(products) * chance.random() ** 2) for _ in range(number)}
     return [products[index] for index in sorted(chosen)]

@@ -1,4 +1,4 @@
-"""One shopper in the shop: does the steps of a visit, one after the other, whatever the shop says to each."""
+"""A simulated shopper: carries out the steps of a visit, whatever the shop answers to each."""
 
 import asyncio
 import time
@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from infra.shoppers.books import PENDING
-from infra.shoppers.calls import Answer, Calls, NoAnswer
-from infra.shoppers.ledger import Asked, CancelAccepted, CheckedOut, Decided, Ledger
-from infra.shoppers.steps import (
+from infra.simulation.audit.books import PENDING
+from infra.simulation.audit.ledger import Asked, CancelAccepted, CheckedOut, Decided, Ledger
+from infra.simulation.shoppers.calls import Answer, Calls, NoAnswer
+from infra.simulation.shoppers.steps import (
     Add,
     Arrive,
     Await,
@@ -29,12 +29,12 @@ from infra.shoppers.steps import (
 
 SHIPPING = {"method": "standard", "name": "Robin Shopper", "address": "1 Market Square\nOldtown"}
 PATIENCE_SECONDS = 8.0
-LOOKS_AGAIN_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 class Shopper:
     def __init__(self, calls: Calls, support: Calls, ledger: Ledger, is_closing: Callable[[], bool]) -> None:
-        self._stranger = self._calls = calls
+        self._anonymous = self._calls = calls
         self._support = support
         self._ledger = ledger
         self._is_closing = is_closing
@@ -42,8 +42,8 @@ class Shopper:
         self._order_id = ""
         self._sent = 0.0
 
-    async def pay(self, visit: Visit) -> None:
-        """Until its last step, or until the shop closes. Who gets no answer goes home."""
+    async def carry_out(self, visit: Visit) -> None:
+        """Carries out a visit until its last step, until the shop closes, or until a request gets no answer."""
         with suppress(NoAnswer):
             for step in visit.steps:
                 if self._is_closing():
@@ -61,7 +61,7 @@ class Shopper:
             case Look(sku):
                 await self._calls.get("/v1/products/{sku}", sku=sku)
             case OpenCart():
-                self._keep(await self._calls.write("POST", "/v1/carts"))
+                self._remember(await self._calls.write("POST", "/v1/carts"))
             case Add(sku, quantity):
                 await self._change("POST", "/v1/carts/{cart_id}/items", {"sku": sku, "quantity": quantity})
             case SetQuantity(sku, quantity):
@@ -76,15 +76,15 @@ class Shopper:
                 await self._cancel(insist)
 
     async def _arrive(self) -> None:
-        session = await self._stranger.write("POST", "/v1/sessions")
+        session = await self._anonymous.write("POST", "/v1/sessions")
         if session.is_success:
-            self._calls = self._stranger.with_token(session.body["token"])
+            self._calls = self._anonymous.with_token(session.body["token"])
 
     async def _change(self, method: str, route: str, body: Any = None, **names: str) -> None:
         if self._cart:
-            self._keep(await self._calls.write(method, route, body, cart_id=self._cart["cart_id"], **names))
+            self._remember(await self._calls.write(method, route, body, cart_id=self._cart["cart_id"], **names))
 
-    def _keep(self, answer: Answer) -> None:
+    def _remember(self, answer: Answer) -> None:
         if answer.is_success:
             self._cart = answer.body
 
@@ -125,7 +125,7 @@ class Shopper:
                 self._ledger.note(Decided(self._order_id, answer.body["status"], round(ms, 3)))
                 order: dict[str, Any] = answer.body
                 return order
-            await asyncio.sleep(LOOKS_AGAIN_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         return None
 
     async def _cancel(self, insist: bool) -> None:

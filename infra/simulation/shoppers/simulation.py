@@ -1,4 +1,4 @@
-"""Shoppers at once in a running shop for a while, and the books checked after them."""
+"""Runs simulated shoppers side by side in a running shop, then audits its books."""
 
 import asyncio
 import time
@@ -9,15 +9,16 @@ from random import Random
 
 import httpx
 
-from infra.shoppers.calls import Calls
-from infra.shoppers.evidence import Audit, auditor
-from infra.shoppers.ledger import Came, Ledger
-from infra.shoppers.plans import visits
-from infra.shoppers.shopper import Shopper
-from infra.shoppers.steps import Product
+from infra.settings import Settings
+from infra.simulation.audit.evidence import Audit, auditor
+from infra.simulation.audit.ledger import Came, Ledger
+from infra.simulation.shoppers.calls import Calls
+from infra.simulation.shoppers.plans import visits
+from infra.simulation.shoppers.shopper import Shopper
+from infra.simulation.shoppers.steps import Product
 from shared.errors import OperatorError
 from shared.http.auth import Tokens
-from shared.settings import HOST, Settings
+from shared.settings import HOST
 
 ARRIVE_WITHIN_SECONDS = 1.0
 
@@ -28,17 +29,17 @@ class Plan:
     seconds: float
     seed: int
     fraud: float
-    """The share of visits that mean no good."""
+    """The share of fraudulent visits."""
     patience: float = 60.0
-    """Seconds that the last orders may take to be decided."""
+    """Seconds to wait for the last orders to be decided."""
 
 
 async def simulate(settings: Settings, plan: Plan, ledger: Ledger) -> Audit:
-    """The same plan makes the same choices; how far shoppers get in the time depends on the machine."""
+    """Runs a plan. The same plan makes the same choices; how far shoppers get depends on the machine."""
     async with auditor(settings) as books:
         opening, products = await books.opening()
         if not products:
-            raise OperatorError("There is nothing on the shelves.", "Fill them with: till seed")
+            raise OperatorError("The shelves are empty.", "Fill them with: till seed")
         ledger.note(opening)
         await _shop(settings, plan, products, ledger)
         return await books.settle(ledger, plan.patience)
@@ -62,7 +63,7 @@ async def _shop(settings: Settings, plan: Plan, products: Sequence[Product], led
             await asyncio.sleep(Random(f"{plan.seed}/{number}").random() * ARRIVE_WITHIN_SECONDS)
             for visit in takewhile(lambda _: not is_closing(), visits(plan.seed, number, plan.fraud, products)):
                 ledger.note(Came(who, visit.kind))
-                await shopper.pay(visit)
+                await shopper.carry_out(visit)
 
         for number in range(plan.shoppers):
             shoppers.create_task(come_and_go(number))

@@ -1,10 +1,10 @@
-"""What a shopper can do next. A visit is planned as data, so that the same seed plans the same visits."""
+"""The steps of a visit. A visit is planned as data, so that the same seed plans the same visits."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Decision = Literal["approve", "reject", ""]
-"""Of support, on a payment that is held; or none, and it stays held."""
+"""The decision of support on a held payment. Without one it stays held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Arrive:
-    """As a guest nobody has seen before."""
+    """Begins a session as a new guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Remove:
 class CheckOut:
     token: str
     clicks: int = 1
-    """Impatient people click again before the answer is there."""
+    """Clicks of an impatient shopper before the answer arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Until the order is decided, or held for a review. Then support may review it."""
+    """Waits until the order is decided or held for review, which support may then do."""
 
     review: Decision = ""
 
@@ -68,7 +68,7 @@ class Await:
 @dataclass(frozen=True, slots=True)
 class Cancel:
     insist: bool
-    """Too late to do it oneself: ask support."""
+    """If it is too late to cancel, ask support to do it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The cart's own table of products, and the keys of its customers' personal data."""
+"""Creates the cart's own table of products, and the keys of its customers' personal data."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The customers' keys move into the vault, where the order service reads them too."""
+"""Moves the customers' keys into the vault, where the order service reads them too."""
 
 from alembic import op
 
@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # A process of the release before makes no key in between, and later finds no table: better than a key nobody reads.
+    # Lock out the previous release: better that it fails than that it writes keys nobody will read.
     op.execute("LOCK TABLE customer_keys IN ACCESS EXCLUSIVE MODE")
     op.execute("INSERT INTO vault.customer_keys SELECT customer_id, wrapped_key FROM customer_keys")
     op.drop_table("customer_keys")

@@ -1,4 +1,4 @@
-"""The catalogue as shoppers browse it."""
+"""Creates the read model of the catalog that shoppers browse."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The keys of the customers' personal data."""
+"""Creates the table of the keys that encrypt customers' personal data."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,6 @@
-"""What a process still waits for: a deadline, an answer from outside, or a service that has not heard of a fact yet.
+"""Finds what a process still waits for: a deadline, an answer from outside, or a service that is yet to react.
 
-Asked of the services' own rules: a fact is outstanding where hearing it now would still lead to something.
+The services' own rules decide that: an event is outstanding where a reaction to it would still lead to something.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -10,56 +10,59 @@ from typing import Any
 
 from services.cart.decider import Open
 from services.catalog import reactions as stock_reactions
-from services.order import process as order_process
+from services.operations.reading.stores import Stores, category_of, key_of, store_of
+from services.order import reactions as order_reactions
 from services.order.decider import Pending, payment_of
 from services.payment import reactions as payment_reactions
 from services.payment.decider import Held, next_operation
 from services.payment.risk import Allow
-from services.replay.related import Happened
-from services.replay.rolls import Rolls, category_of, key_of
+from services.shop.order_story import StoryEvent
+from shared.decider import Versioned
 from shared.envelope import millis
 from shared.errors import Refused
-from shared.handler import Handled
-from shared.timetravel import AsOf
+from shared.messaging.incoming import Incoming
+from shared.store.time_travel import AsOf
 
-LISTENING = {"cart": ("order",), "order": ("stock", "payment"), "stock": ("order",), "payment": ("order",)}
-"""Who reacts to whose events."""
+REACTING = {"cart": ("order",), "order": ("stock", "payment"), "stock": ("order",), "payment": ("order",)}
+"""The categories that react to events of a category. A test compares this with the services' wiring."""
 
-Reaction = Callable[[str, dict[str, Any], str, int], Sequence[tuple[str, Any]]]
+Reaction = Callable[[Incoming, int], Sequence[tuple[str, Any]]]
 REACTIONS: dict[str, Reaction] = {
-    "order": order_process.react,
+    "order": order_reactions.react,
     "stock": stock_reactions.react,
-    "payment": lambda kind, data, stream, now: payment_reactions.react(kind, data, stream, now, lambda _: Allow()),
+    "payment": lambda message, at: payment_reactions.react(message, at, lambda _: Allow()),
 }
 
 
 @dataclass(frozen=True)
 class Wait:
+    """Something a process waits for, as `till why` prints it."""
+
     what: str
     of: str
-    """Who owes it; empty for a moment that will come by itself."""
+    """The service or person that has to act; empty for a deadline."""
     stream: str
     due: datetime | None = None
     then: str = ""
-    """What happens when it is due, or what can be done."""
+    """The consequence when it is due, or the remedy."""
 
 
-async def waits(rolls: Rolls, story: Sequence[Happened], stream_id: str, order_id: str | None) -> list[Wait]:
-    """Of the whole process that the stream is a part of."""
+async def find_waits(stores: Stores, story: Sequence[StoryEvent], stream_id: str, order_id: str | None) -> list[Wait]:
+    """Finds what the whole process waits for that the stream is a part of."""
     streams = {stream_id} if category_of(stream_id) != "stock" else set()
     if order_id and any(it.category == "order" for it in story):
         streams |= {f"order:{order_id}", f"payment:{payment_of(order_id)}"}
-    states = {stream: await rolls[category_of(stream)].past.state(stream, AsOf()) for stream in sorted(streams)}
-    found = [wait async for wait in _unheard(rolls, story)]
-    for stream, handled in states.items():
-        found += await _own(rolls, stream, handled)
+    found = [wait async for wait in _missing_reactions(stores, story)]
+    for stream in sorted(streams):
+        found += await _own_waits(stores, stream, await store_of(stores, stream).past.state(stream, AsOf()))
     return found
 
 
-async def _own(rolls: Rolls, stream: str, handled: Handled[Any, Any]) -> list[Wait]:
-    pool = rolls[category_of(stream)].pool
+async def _own_waits(stores: Stores, stream: str, current: Versioned[Any]) -> list[Wait]:
+    """Returns what the state of one stream waits for."""
+    pool = store_of(stores, stream).pool
     due = await pool.fetchval("SELECT due FROM deadlines WHERE stream_id = $1", stream)
-    match handled.state:
+    match current.state:
         case Open():
             return [Wait("a next step", "the customer", stream, due, "left alone until then, it is abandoned")]
         case Held():
@@ -74,35 +77,36 @@ async def _own(rolls: Rolls, stream: str, handled: Handled[Any, Any]) -> list[Wa
             return []
 
 
-async def _unheard(rolls: Rolls, story: Sequence[Happened]) -> AsyncIterator[Wait]:
-    heard = {(it.category, it.recorded.causation_id) for it in story}
-    answered = {(it.recorded.stream_id) for it in story}
+async def _missing_reactions(stores: Stores, story: Sequence[StoryEvent]) -> AsyncIterator[Wait]:
+    """Yields a wait for each event that a service has not reacted to, although its rules would."""
+    reacted = {(it.category, it.recorded.causation_id) for it in story}
+    streams = {it.recorded.stream_id for it in story}
     for it in story:
-        for listener in LISTENING[it.category]:
-            if (listener, it.recorded.event_id) in heard:
+        for listener in REACTING[it.category]:
+            if (listener, it.recorded.event_id) in reacted:
                 continue
-            data = asdict(it.event)
-            kind = type(it.event).__name__
-            for stream, command in REACTIONS[listener](kind, data, it.recorded.stream_id, millis(it.recorded.time)):
-                if said := await _would_do(rolls, stream, command, stream in answered):
+            kind, recorded = type(it.event).__name__, it.recorded
+            message = Incoming(kind, recorded.stream_id, recorded.version, asdict(it.event))
+            for stream, command in REACTIONS[listener](message, millis(recorded.time)):
+                if outcome := await _would_lead_to(stores, stream, command, has_events=stream in streams):
                     yield Wait(
-                        f"{listener} to hear of {kind} ({it.recorded.stream_id}@{it.recorded.version})",
-                        f"service {rolls[listener].service}",
+                        f"{listener} to react to {kind} ({recorded.stream_id}@{recorded.version})",
+                        f"service {store_of(stores, stream).service}",
                         stream,
                         None,
-                        said,
+                        outcome,
                     )
 
 
-async def _would_do(rolls: Rolls, stream: str, command: Any, has_answered: bool) -> str:
-    """What hearing of it would lead to; nothing where it has been heard, or no longer matters."""
-    roll = rolls[category_of(stream)]
-    state = (await roll.past.state(stream, AsOf())).state
+async def _would_lead_to(stores: Stores, stream: str, command: Any, has_events: bool) -> str:
+    """Describes what the command would do now; empty where it was done already, or no longer matters."""
+    store = store_of(stores, stream)
+    state = (await store.past.state(stream, AsOf())).state
     orders = getattr(getattr(state, "shelf", None), "orders", None)
-    if orders is not None and has_answered and orders.pieces(command.order_id) is None:
-        return ""  # settled so long ago that the shelf has forgotten the order
+    if orders is not None and has_events and orders.of(command.order_id) is None:
+        return ""  # settled so long ago that the shelf no longer remembers the order
     try:
-        events = roll.decider.decide(command, state)
+        events = store.decider.decide(command, state)
     except Refused as refused:
-        return f"would be refused ({refused.message}): look into till dlq list"
+        return f"would be refused ({refused.message}); see till dlq list"
     return f"leads to {', '.join(type(event).__name__ for event in events)}; see till status" if events else ""

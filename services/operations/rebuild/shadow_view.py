@@ -1,7 +1,7 @@
-"""A view built beside the live one: the same table in a PostgreSQL schema of its own, with offsets of its own.
+"""A shadow of a view, built next to the live one: the same table with its own offsets, in its own PostgreSQL schema.
 
-In a schema of its own the table, its indexes and constraints have their final names, and the view's own SQL finds
-it by the connection's search_path: nothing of a view has to know where it is being built. See docs/adr/0013.
+In that schema the table, its indexes and constraints have their final names, and the view's own SQL finds it by
+the connection's search_path. So no part of a view has to know where it is being built. See docs/adr/0013.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,16 +11,16 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from services.replay.targets import Target
-from shared.consumer import Decoding
-from shared.database import Connection, open_pool
+from services.operations.reading.views import Target
 from shared.errors import OperatorError
+from shared.schemas.decoder import Decoder
 from shared.settings import Settings
+from shared.store.database import Connection, open_pool
 
-LONG = 3600.0
-"""Seconds that a statement over a whole table may take."""
+TABLE_SECONDS = 3600.0
+"""The time limit of a statement over a whole table."""
 
-BOOKS = """
+PROGRESS_TABLES = """
 CREATE TABLE IF NOT EXISTS offsets (
     consumer text, topic text, partition int, next_offset bigint NOT NULL, PRIMARY KEY (consumer, topic, partition));
 CREATE TABLE IF NOT EXISTS building (
@@ -37,9 +37,9 @@ SELECT replace(pg_get_indexdef(indexrelid), format(' ON %I.%I ', $1::text, $3::t
 FROM pg_index WHERE indrelid = format('%I.%I', $1::text, $3::text)::regclass
   AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 """
-# What is lost with a crash of the server is lost together with the note of it. And the shop comes first: it needs the
-# other cores.
-MODEST = """
+# Commits need not be durable: a crash of the server loses rows together with the progress that belongs to them. There
+# are no parallel workers, because the running shop needs the other cores.
+CONNECTION_SETTINGS = """
 SET synchronous_commit = off; SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0
 """
 SET_OFFSET = """
@@ -48,37 +48,40 @@ ON CONFLICT (consumer, topic, partition) DO UPDATE SET next_offset = excluded.ne
 """
 
 
-def new(target: Target) -> str:
+def new_schema(target: Target) -> str:
+    """Names the schema in which a view is rebuilt."""
     return f"{target.service.name}__new"
 
 
-def old(target: Target) -> str:
+def old_schema(target: Target) -> str:
+    """Names the schema that keeps the replaced view."""
     return f"{target.service.name}__old"
 
 
 @dataclass(frozen=True)
-class Building:
-    """How far it is."""
+class BuildProgress:
+    """The progress of an unfinished build."""
 
     source: str
     fold: str
     cursor: str
     events: int
     is_full: bool = False
-    """All that was in the store is in it; what is left is in the topic."""
+    """The shadow has everything that was in the store; the rest comes from the topic."""
 
 
 @dataclass
-class Beside:
-    """A place beside the live view, for as long as nobody else builds there."""
+class ShadowView:
+    """The table being built, locked against a second builder."""
 
     target: Target
     schema: str
     connection: Connection
-    memory: Decoding
+    decoder: Decoder
 
     @property
     def live(self) -> str:
+        """The schema of the live view."""
         return self.target.service.name
 
     @property
@@ -86,38 +89,39 @@ class Beside:
         return self.target.view.table
 
     async def exists(self) -> bool:
-        found = await self.connection.fetchval("SELECT to_regclass(format('%I.%I', $1::text, $2::text))", *self._place)
-        return found is not None
-
-    @property
-    def _place(self) -> tuple[str, str]:
-        return self.schema, self.table
+        return await table_exists(self.connection, self.schema, self.table)
 
     async def create(self) -> None:
-        """The table without rows, and with the keys that writing to it needs. Indexes come when it is full."""
+        """Creates the table without rows, with the keys that writing to it needs. Indexes come when it is full."""
         await self.connection.execute(f'DROP TABLE IF EXISTS "{self.schema}"."{self.table}"')
         await self.connection.execute(
             f'CREATE TABLE "{self.schema}"."{self.table}"'
             f' (LIKE "{self.live}"."{self.table}" INCLUDING ALL EXCLUDING INDEXES)'
         )
-        for (statement,) in await self.connection.fetch(CONSTRAINTS, self.live, *self._place):
+        for (statement,) in await self.connection.fetch(CONSTRAINTS, self.live, self.schema, self.table):
             await self.connection.execute(statement)
 
     async def create_indexes(self) -> None:
-        for (statement,) in await self.connection.fetch(INDEXES, self.live, *self._place):
-            name = statement.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ", 1)
-            await self.connection.execute(name, timeout=LONG)
-        await self.connection.execute(f'ANALYZE "{self.schema}"."{self.table}"', timeout=LONG)
+        for (statement,) in await self.connection.fetch(INDEXES, self.live, self.schema, self.table):
+            create = statement.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ", 1)
+            await self.connection.execute(create, timeout=TABLE_SECONDS)
+        await self.connection.execute(f'ANALYZE "{self.schema}"."{self.table}"', timeout=TABLE_SECONDS)
 
-    async def building(self) -> Building | None:
+    async def count_rows(self) -> int:
+        count = f'SELECT count(*) FROM "{self.schema}"."{self.table}"'
+        rows: int = await self.connection.fetchval(count, timeout=TABLE_SECONDS)
+        return rows
+
+    async def progress(self) -> BuildProgress | None:
         row = await self.connection.fetchrow(
             "SELECT source, fold, cursor, events, is_full FROM building WHERE consumer = $1", self.target.name
         )
-        return Building(*row) if row and await self.exists() else None
+        return BuildProgress(*row) if row and await self.exists() else None
 
-    async def begin(self, source: str, fold: str, offsets: Mapping[TopicPartition, int]) -> Building:
+    async def begin(self, source: str, fold: str, offsets: Mapping[TopicPartition, int]) -> BuildProgress:
+        """Starts a new build; anything an earlier one left is dropped."""
         async with self.connection.transaction():
-            await self.forget()
+            await self.forget_progress()
             await self.create()
             await self.connection.execute(
                 "INSERT INTO building (consumer, source, fold, cursor, events, is_full)"
@@ -126,15 +130,15 @@ class Beside:
                 source,
                 fold,
             )
-            await self.move_to(offsets)
-        return Building(source, fold, "", 0)
+            await self.set_offsets(offsets)
+        return BuildProgress(source, fold, "", 0)
 
-    async def forget(self) -> None:
-        for book in ("building", "offsets"):
-            await self.connection.execute(f"DELETE FROM {book} WHERE consumer = $1", self.target.name)
+    async def forget_progress(self) -> None:
+        for table in ("building", "offsets"):
+            await self.connection.execute(f"DELETE FROM {table} WHERE consumer = $1", self.target.name)
 
     async def add(self, rows: Sequence[tuple[str, Any]], cursor: str, events: int) -> None:
-        """Rows and how far they reach, together: who dies goes on from here."""
+        """Writes rows and progress in one transaction, so that an interrupted build continues from here."""
         view = self.target.view
         async with self.connection.transaction():
             await self.connection.copy_records_to_table(
@@ -144,36 +148,44 @@ class Beside:
                 "UPDATE building SET cursor = $2, events = $3 WHERE consumer = $1", self.target.name, cursor, events
             )
 
-    async def is_full(self) -> None:
+    async def mark_full(self) -> None:
         await self.connection.execute("UPDATE building SET is_full = true WHERE consumer = $1", self.target.name)
 
     async def offsets(self) -> dict[TopicPartition, int]:
-        return await offsets_of(self.connection, self.schema, self.target.name)
+        return await read_offsets(self.connection, self.schema, self.target.name)
 
-    async def move_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+    async def set_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         await self.connection.executemany(
             SET_OFFSET, [(self.target.name, *partition, offset) for partition, offset in offsets.items()]
         )
 
 
-async def offsets_of(
-    connection: Connection, schema: str, consumer: str, locked: bool = False
+async def table_exists(connection: Any, schema: str, table: str) -> bool:
+    found = await connection.fetchval("SELECT to_regclass(format('%I.%I', $1::text, $2::text))", schema, table)
+    return found is not None
+
+
+async def read_offsets(
+    connection: Connection, schema: str, consumer: str, lock: bool = False
 ) -> dict[TopicPartition, int]:
+    """Reads the offsets of a consumer; `lock` holds its rows until the end of the transaction."""
     rows = await connection.fetch(
         f'SELECT topic, partition, next_offset FROM "{schema}".offsets WHERE consumer = $1'
-        + (" FOR UPDATE" if locked else ""),
+        + (" FOR UPDATE" if lock else ""),
         consumer,
     )
     return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
 
 
 @asynccontextmanager
-async def beside(settings: Settings, target: Target, schema: str, memory: Decoding) -> AsyncIterator[Beside]:
-    """Alone: a second one that builds the same view is told so."""
+async def open_shadow_view(
+    settings: Settings, target: Target, schema: str, decoder: Decoder
+) -> AsyncIterator[ShadowView]:
+    """Opens the shadow of a view in `schema`. Refuses if the same view is being rebuilt by another process."""
     async with await open_pool(settings, schema, size=2) as pool, pool.acquire() as connection:
         if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", f"rebuild {target.name}"):
-            raise OperatorError(f"{target.name} is being rebuilt by another.", "Wait for it, or stop it first.")
+            raise OperatorError(f"{target.name} is being rebuilt by another process.", "Wait for it, or stop it first.")
         await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-        await connection.execute(BOOKS)
-        await connection.execute(MODEST)
-        yield Beside(target, schema, connection, memory)
+        await connection.execute(PROGRESS_TABLES)
+        await connection.execute(CONNECTION_SETTINGS)
+        yield ShadowView(target, schema, connection, decoder)

@@ -1,7 +1,11 @@
-"""What `--where` understands: comparisons of a message's fields, parsed as Python and walked by hand, never run.
+"""Parses the conditions of `till replay --where`, such as
 
-type == 'ItemAdded' and data.sku == 'KIT-1001'
-data.total.amount >= 5000 or 'KIT-1001' in data.lines.sku
+    type == 'ItemAdded' and data.sku == 'KIT-1001'
+    data.total.amount >= 5000 or 'KIT-1001' in data.lines.sku
+
+A condition is written in Python's syntax, so that Python's own parser reads it. It is never evaluated as Python: its
+syntax tree is turned into functions that can do nothing but look up fields of a message and compare them. No library
+that is installed anyway does that: jq and SQL engines would need every message converted for them.
 """
 
 import ast
@@ -16,104 +20,108 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.In: lambda it, many: it in many,
-    ast.NotIn: lambda it, many: it not in many,
+    ast.In: lambda item, container: item in container,
+    ast.NotIn: lambda item, container: item not in container,
 }
-LONGEST, DEEPEST = 2_000, 50
+MAX_LENGTH, MAX_DEPTH = 2_000, 50
 
 Fields = Mapping[str, Any]
-Where = Callable[[Fields], bool]
+Condition = Callable[[Fields], bool]
 Value = Callable[[Fields], Any]
 
 
-class BadExpression(ValueError):
-    """Says what is wrong with it, and where."""
+class BadCondition(ValueError):
+    """Says what is wrong with a condition, and where."""
 
 
-def where(text: str, names: frozenset[str]) -> Where:
-    """A condition over fields of these names. A field that a message has not got is None, and so are its fields."""
-    if len(text) > LONGEST:
-        raise BadExpression(f"It is longer than {LONGEST} characters.")
+def parse_condition(text: str, names: frozenset[str]) -> Condition:
+    """Returns a function that tells whether the condition holds for a message with fields of these names.
+
+    A field that a message does not have is None, and so are the fields of such a field.
+    """
+    if len(text) > MAX_LENGTH:
+        raise BadCondition(f"It is longer than {MAX_LENGTH} characters.")
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         at = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
         reason = error.msg if isinstance(error, SyntaxError) else error
-        raise BadExpression(f"It cannot be read{at}: {reason}.") from None
-    value = _Walk(names).value(tree.body, 0)
+        raise BadCondition(f"It cannot be read{at}: {reason}.") from None
+    value = _Compiler(names).compile(tree.body, 0)
     return lambda fields: bool(value(fields))
 
 
-class _Walk:
+class _Compiler:
+    """Turns a syntax tree into a function from the fields of a message to a value."""
+
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
 
-    def value(self, node: ast.expr, depth: int) -> Value:
-        if depth > DEEPEST:
-            raise BadExpression("It is nested too deeply.")
+    def compile(self, node: ast.expr, depth: int) -> Value:
+        if depth > MAX_DEPTH:
+            raise BadCondition("It is nested too deeply.")
         match node:
             case ast.Constant(value=str() | int() | float() | bool() | None as constant):
                 return lambda _: constant
             case ast.Name(id=name):
-                return self._name(name)
+                return self._field_of_message(name)
             case ast.Attribute(value=inner, attr=name):
-                of = self.value(inner, depth + 1)
-                return lambda fields: _field(of(fields), name)
+                owner = self.compile(inner, depth + 1)
+                return lambda fields: _field(owner(fields), name)
             case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as key)):
-                of = self.value(inner, depth + 1)
-                return lambda fields: _item(of(fields), key)
+                owner = self.compile(inner, depth + 1)
+                return lambda fields: _item(owner(fields), key)
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-                values = [self.value(item, depth + 1) for item in items]
+                values = [self.compile(item, depth + 1) for item in items]
                 return lambda fields: [value(fields) for value in values]
             case ast.UnaryOp(op=ast.Not(), operand=inner):
-                negated = self.value(inner, depth + 1)
+                negated = self.compile(inner, depth + 1)
                 return lambda fields: not negated(fields)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 return lambda _: -number
             case ast.BoolOp(op=op, values=parts):
-                values = [self.value(part, depth + 1) for part in parts]
-                decide = all if isinstance(op, ast.And) else any
-                return lambda fields: decide(value(fields) for value in values)
+                values = [self.compile(part, depth + 1) for part in parts]
+                combine = all if isinstance(op, ast.And) else any
+                return lambda fields: combine(value(fields) for value in values)
             case ast.Compare(left=left, ops=ops, comparators=others):
-                return self._comparison(left, ops, others, depth)
-        said = ast.unparse(node)
-        raise BadExpression(f"{said!r} is not understood here: fields, texts, numbers, and comparisons of them are.")
+                return self._comparison(ops, [left, *others], depth)
+        text = ast.unparse(node)
+        raise BadCondition(f"{text!r} is not understood here: fields, texts, numbers, and comparisons of them are.")
 
-    def _name(self, name: str) -> Value:
+    def _field_of_message(self, name: str) -> Value:
         if name not in self._names:
-            raise BadExpression(f"There is no field {name!r}. There are: {', '.join(sorted(self._names))}.")
+            raise BadCondition(f"There is no field {name!r}. There are: {', '.join(sorted(self._names))}.")
         return lambda fields: fields.get(name)
 
-    def _comparison(self, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], depth: int) -> Value:
-        unknown = next((op for op in ops if type(op) not in COMPARISONS), None)
-        if unknown:
-            raise BadExpression("'is' is not understood here: == is.")
-        values = [self.value(side, depth + 1) for side in (left, *others)]
-        compare = [COMPARISONS[type(op)] for op in ops]
+    def _comparison(self, ops: list[ast.cmpop], operands: list[ast.expr], depth: int) -> Value:
+        if any(type(op) not in COMPARISONS for op in ops):
+            raise BadCondition("'is' is not understood here: == is.")
+        values = [self.compile(operand, depth + 1) for operand in operands]
+        comparisons = [COMPARISONS[type(op)] for op in ops]
 
-        def compared(fields: Fields) -> bool:
+        def compare(fields: Fields) -> bool:
             sides = [value(fields) for value in values]
-            return all(_holds(how, a, b) for how, a, b in zip(compare, sides, sides[1:], strict=False))
+            return all(_holds(it, a, b) for it, a, b in zip(comparisons, sides, sides[1:], strict=False))
 
-        return compared
+        return compare
 
 
-def _holds(how: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
+def _holds(comparison: Callable[[Any, Any], bool], left: Any, right: Any) -> bool:
     try:
-        return how(left, right)
-    except TypeError:  # a field of some messages is a number where it is nothing, or a text, in others
+        return comparison(left, right)
+    except TypeError:  # a field may be a number in some messages, and missing or a text in others
         return False
 
 
-def _field(of: Any, name: str) -> Any:
-    """Of a list: that field of each of its items."""
-    if isinstance(of, list):
-        return [_field(item, name) for item in of]
-    return of.get(name) if isinstance(of, Mapping) else None
+def _field(owner: Any, name: str) -> Any:
+    """Returns a field of a record; for a list, that field of each of its items."""
+    if isinstance(owner, list):
+        return [_field(item, name) for item in owner]
+    return owner.get(name) if isinstance(owner, Mapping) else None
 
 
-def _item(of: Any, key: str | int) -> Any:
+def _item(owner: Any, key: str | int) -> Any:
     try:
-        return of[key]
+        return owner[key]
     except (KeyError, IndexError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""A stretch of a topic, by time and by condition: as documents to read, or byte for byte into a topic of its own."""
+"""Takes a slice of a topic, by time and by condition: as documents to read, or byte for byte into a new topic."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -6,22 +6,21 @@ from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRecord
 from aiokafka.admin import NewTopic
 from aiokafka.errors import for_code
 
-from services.replay.decoding import Decoder
-from services.replay.expressions import Where
-from services.replay.topics import at_moment, begins, between, ends
-from shared.codec import Undecodable
+from services.operations.slices.conditions import Condition
 from shared.envelope import from_millis, millis, now, rfc3339
 from shared.errors import OperatorError
-from shared.kafka import open_admin
-from shared.refill import is_empty, open_reader
-from shared.relay import open_producer
-from shared.schemas import load_schemas
+from shared.messaging.kafka import open_admin
+from shared.messaging.relay import open_producer
+from shared.messaging.topic_reader import is_empty, open_reader
+from shared.messaging.topics import declared_topics
+from shared.schemas.codec import Undecodable
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.decoder import Decoder
 from shared.settings import Settings
-from shared.topics import declared_topics
 
 HEADERS = {
     "id": "ce_id",
@@ -30,42 +29,50 @@ HEADERS = {
     "correlation": "ce_correlationid",
     "causation": "ce_causationid",
 }
-NAMES = frozenset(("topic", "partition", "offset", "time", "key", "type", "version", "data", *HEADERS))
-PREFIX = "replay_"
-"""Of the headers that tell where a message of the slice came from."""
+FIELDS = frozenset(("topic", "partition", "offset", "time", "key", "type", "version", "data", *HEADERS))
+ORIGIN_PREFIX = "replay_"
+"""Begins the names of the headers that say where a message of the slice came from."""
+SENDS_IN_FLIGHT = 5_000
 
-Told = Callable[[int, int], None]
-"""Of so many messages read, and so many taken."""
+OnProgress = Callable[[int, int], None]
+"""Called with the number of messages read so far, and of those taken."""
 
 
 class NotATopic(Exception):
-    """The topic to read does not exist, or the one to write must not be written."""
+    """Raised when the topic to read does not exist, or the one to write must not be written."""
 
 
-class Slice(NamedTuple):
+class TopicSlice(NamedTuple):
+    """The messages of a topic between two moments for which a condition holds."""
+
     topic: str
     start: datetime | None
     end: datetime | None
-    where: Where | None
+    where: Condition | None
 
 
-async def documents(
-    settings: Settings, wanted: Slice, told: Told = lambda _, __: None
+async def read_documents(
+    settings: Settings, wanted: TopicSlice, on_progress: OnProgress = lambda _, __: None
 ) -> AsyncGenerator[dict[str, Any]]:
-    """As anybody may read them: personal data in them is sealed, and stays so."""
-    async with aclosing(_taken(settings, wanted, told, decoded=True)) as taken:
+    """Yields the messages as documents. Personal data in them is encrypted, and stays so."""
+    async with aclosing(_read_slice(settings, wanted, on_progress, decoded=True)) as taken:
         async for _, document in taken:
             yield document
 
 
-async def copy(settings: Settings, wanted: Slice, into: str, told: Told = lambda _, __: None) -> int:
-    """Values, keys, headers, timestamps and partitions as they were; beside them, headers of where and when."""
-    await _prepare(settings, wanted.topic, into)
+async def copy_slice(
+    settings: Settings, wanted: TopicSlice, into: str, on_progress: OnProgress = lambda _, __: None
+) -> int:
+    """Copies values, keys, headers, timestamps and partitions unchanged; adds headers that say from where and when.
+
+    Returns the number of messages.
+    """
+    await _prepare_topic(settings, wanted.topic, into)
     taken = 0
     sent = []
     stamp = rfc3339(now()).encode()
     async with open_producer(settings) as producer:
-        async for record, _ in _taken(settings, wanted, told, decoded=wanted.where is not None):
+        async for record, _ in _read_slice(settings, wanted, on_progress, decoded=wanted.where is not None):
             headers = [*record.headers, *_origin(record, stamp)]
             sent.append(
                 await producer.send(
@@ -78,13 +85,13 @@ async def copy(settings: Settings, wanted: Slice, into: str, told: Told = lambda
                 )
             )
             taken += 1
-            if len(sent) >= 5_000:
-                await _acknowledged(sent)
-        await _acknowledged(sent)
+            if len(sent) >= SENDS_IN_FLIGHT:
+                await _wait_for_acks(sent)
+        await _wait_for_acks(sent)
     return taken
 
 
-async def _acknowledged(sent: list[Any]) -> None:
+async def _wait_for_acks(sent: list[Any]) -> None:
     for one in sent:
         await one
     sent.clear()
@@ -92,14 +99,14 @@ async def _acknowledged(sent: list[Any]) -> None:
 
 def _origin(record: ConsumerRecord, stamp: bytes) -> list[tuple[str, bytes]]:
     return [
-        (f"{PREFIX}topic", record.topic.encode()),
-        (f"{PREFIX}partition", b"%d" % record.partition),
-        (f"{PREFIX}offset", b"%d" % record.offset),
-        (f"{PREFIX}time", stamp),
+        (f"{ORIGIN_PREFIX}topic", record.topic.encode()),
+        (f"{ORIGIN_PREFIX}partition", b"%d" % record.partition),
+        (f"{ORIGIN_PREFIX}offset", b"%d" % record.offset),
+        (f"{ORIGIN_PREFIX}time", stamp),
     ]
 
 
-async def _prepare(settings: Settings, topic: str, into: str) -> None:
+async def _prepare_topic(settings: Settings, topic: str, into: str) -> None:
     if into == topic or into in {declared.name for declared in declared_topics()} or into.startswith("_"):
         raise NotATopic(f"{into} is a topic of the shop, or of Kafka itself: a slice goes into one of its own.")
     async with open_admin(settings) as admin:
@@ -121,19 +128,18 @@ async def _prepare(settings: Settings, topic: str, into: str) -> None:
         raise NotATopic(f"{into} is not empty. A slice goes into a new topic, or one that holds nothing.")
 
 
-async def _taken(
-    settings: Settings, wanted: Slice, told: Told, decoded: bool
+async def _read_slice(
+    settings: Settings, wanted: TopicSlice, on_progress: OnProgress, decoded: bool
 ) -> AsyncGenerator[tuple[ConsumerRecord, dict[str, Any]]]:
-    decoder, seen, taken = Decoder(settings, load_schemas()), 0, 0
+    decoder, seen, taken = Decoder.for_reading(load_schemas(), settings=settings), 0, 0
     first = millis(wanted.start) if wanted.start else -1
     last = millis(wanted.end) if wanted.end else 2**62
     async with open_admin(settings) as admin:
         if wanted.topic not in await admin.list_topics():
             raise NotATopic(f"There is no topic {wanted.topic}. See: till topics")
-    async with open_reader(settings, wanted.topic) as kafka:
-        starts = await at_moment(kafka, wanted.start) if wanted.start else await begins(kafka)
-        stops: dict[TopicPartition, int] = await ends(kafka)
-        async for _, records in between(kafka, starts, stops):
+    async with open_reader(settings, wanted.topic) as topic:
+        starts = await topic.offsets_at(wanted.start) if wanted.start else await topic.beginnings()
+        async for _, records in topic.read(starts, await topic.ends()):
             for record in records:
                 if not first <= record.timestamp <= last:
                     continue
@@ -142,7 +148,7 @@ async def _taken(
                     taken += 1
                     yield record, document
             seen += len(records)
-            told(seen, taken)
+            on_progress(seen, taken)
 
 
 async def _document(record: ConsumerRecord, decoder: Decoder) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""What a check has to say: how much it looked at, and each violation with its place and a command to look closer."""
+"""The report of a check: how much it looked at, and each violation with its place and a command to look closer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from services.replay.targets import Stores
+from services.operations.reading.stores import Store, Stores
+from services.shop.settings import ShopSettings
 from shared.service import Service
-from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from services.replay.checks.lake import Lake
+    from services.operations.verify.checks.lake import Lake
 
-KEPT = 100
-"""Violations of one check that are told in full. The rest are counted: memory stays flat, and so does the reader's."""
+VIOLATIONS_KEPT = 100
+"""Violations of one check that are kept in full. The rest are only counted, so that memory stays flat."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,15 @@ class Violation:
     what: str
     stream: str = ""
     position: str = ""
-    """Where it is: a version, or topic, partition and offset."""
+    """Its place: a version, or topic, partition and offset."""
     look: str = ""
     """The command that shows more of it."""
 
 
 @dataclass
 class Findings:
+    """The outcome of one check."""
+
     check: str
     about: str
     looked_at: int = 0
@@ -36,28 +38,32 @@ class Findings:
     violations: list[Violation] = field(default_factory=list)
     total: int = 0
     notes: list[str] = field(default_factory=list)
-    """What is no violation, and should be known all the same."""
+    """Facts that are worth knowing, and not violations."""
 
     def add(self, violation: Violation) -> None:
         self.total += 1
-        if len(self.violations) < KEPT:
+        if len(self.violations) < VIOLATIONS_KEPT:
             self.violations.append(violation)
 
 
 @dataclass(frozen=True)
-class World:
-    """What the checks look at."""
+class CheckContext:
+    """Everything a check may look at."""
 
-    settings: Settings
+    settings: ShopSettings
     services: Sequence[Service]
     stores: Stores
     since: datetime | None = None
     patience: float = 10.0
-    """Seconds that what is on its way has to arrive."""
-    tell: Callable[[int], None] = lambda _: None
-    """Of so many more that were looked at."""
-    lake: Callable[[], "Lake | None"] | None = None
-    """Opens the lake. The services know nothing of it; who asks them to verify does."""
+    """Seconds to wait for messages that are on their way."""
+    report: Callable[[int], None] = lambda _: None
+    """Called with the number of items looked at since the last call."""
+    open_lake: Callable[[], "Lake | None"] | None = None
+    """Opens the lake. Services must not import it, so the caller passes it in."""
 
-    def service(self, category: str) -> Service | None:
-        return next((service for service in self.services if service.decider.category == category), None)
+    def service_named(self, name: str) -> Service:
+        return next(service for service in self.services if service.name == name)
+
+    def store_of(self, category: str) -> Store | None:
+        """Returns the store that holds streams of a category, if there is one."""
+        return next((store for store in self.stores.values() if store.decider.category == category), None)

@@ -1,19 +1,19 @@
-"""What the provider kept of a payment beside what its order owes. Pure; `till simulate` and `till verify` ask the same.
+"""Compares the money the provider kept with what orders owe. Pure, and used by `till verify` and `till simulate` alike.
 
-Money is compared order by order and to the cent: sums would let two wrongs make a right.
+Money is compared order by order and to the cent: in sums, two errors could cancel each other out.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from shared.money import Money
+from services.common.money import Money
 
 SIGNS = {"captured": 1, "refunded": -1}
 
 
 class Movement(Protocol):
-    """Of money, as the provider has it."""
+    """A movement of money in the provider's ledger."""
 
     @property
     def payment_id(self) -> str: ...
@@ -23,27 +23,27 @@ class Movement(Protocol):
     def money(self) -> Money: ...
 
 
-Kept = dict[str, Counter[str]]
-"""By payment and currency: what was taken and not given back."""
+Balances = dict[str, Counter[str]]
+"""Minor units that were captured and not refunded, by payment and currency."""
 
 
-def kept(movements: Iterable[Movement]) -> Kept:
-    found: Kept = defaultdict(Counter)
+def sum_balances(movements: Iterable[Movement]) -> Balances:
+    found: Balances = defaultdict(Counter)
     for movement in movements:
         if movement.kind in SIGNS:
             found[movement.payment_id][movement.money.currency] += SIGNS[movement.kind] * movement.money.amount
     return found
 
 
-def due(status: str, total: Money) -> Counter[str]:
+def amount_due(status: str, total: Money) -> Counter[str]:
     return Counter({total.currency: total.amount} if status == "confirmed" else {})
 
 
-def at_odds(status: str, total: Money, has: Counter[str]) -> str:
-    """What is wrong between an order and what was kept for it; empty where nothing is."""
-    owed = due(status, total)
-    return "" if has == owed else f"is {status}: due {said(owed)}, kept {said(has)}"
+def describe_mismatch(status: str, total: Money, has: Counter[str]) -> str:
+    """Says what is wrong between an order and the money kept for it; empty if nothing is."""
+    owed = amount_due(status, total)
+    return "" if has == owed else f"is {status}: due {format_sums(owed)}, kept {format_sums(has)}"
 
 
-def said(sums: Mapping[str, int]) -> str:
+def format_sums(sums: Mapping[str, int]) -> str:
     return " and ".join(str(Money(amount, currency)) for currency, amount in sums.items() if amount) or "nothing"

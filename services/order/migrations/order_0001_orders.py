@@ -1,4 +1,4 @@
-"""The orders as customers list them."""
+"""Creates the read model of orders that customers list."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,35 +1,38 @@
-"""FULL_TRANSITIVE without a registry, and in words: every version reads every other, or it is said which field and why.
+"""Checks FULL_TRANSITIVE compatibility without a registry, and explains each conflict: which field, why, what to do.
 
-The rules are those of Avro's schema resolution, and two of our own, without which two readers could see two things in
-the same bytes.
+The rules are those of Avro's schema resolution plus two of our own, without which two readers could see different
+things in the same bytes. Apache's checker (`avro.compatibility`) answers only yes or no and knows neither of the two,
+and nothing else needs that library at run time; the tests use it as the oracle for every verdict given here.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 from fastavro.schema import parse_schema
 
 Avro = Any
-"""A schema as JSON has it: a name, a union's list, or an object. All names are full names."""
+"""A schema as parsed JSON: a name, a list (a union) or an object. All names are full names."""
 
-WIDENED = {
+PROMOTIONS = {
     "int": {"long", "float", "double"},
     "long": {"float", "double"},
     "float": {"double"},
     "string": {"bytes"},
     "bytes": {"string"},
 }
-"""By written type, what else it may be read as."""
+"""The other types that a written type may be read as (Avro's type promotion)."""
 
-NEW_EVENT = "Or write a new event type, and an upcaster from this one (docs/adr/0010)."
+NEW_EVENT = "Or write a new event type and an upcaster from this one (docs/adr/0010)."
 
 
 @dataclass(frozen=True)
 class Finding:
+    """One reason why two versions are not fully compatible."""
+
     field: str
-    """Its path, `lines[].unit_price`; empty where the record itself is meant."""
+    """Path of the field, `lines[].unit_price`; empty if the record itself is meant."""
     why: str
     instead: str
 
@@ -39,30 +42,30 @@ class Finding:
 
 @dataclass(frozen=True)
 class Side:
-    """One of two schemas: what it is called in a sentence, and the types that are defined in it."""
+    """One of two compared schemas: its name in sentences, and the types it defines."""
 
     name: str
     schema: Avro
     types: dict[str, Avro]
 
+    @classmethod
+    def parse(cls, name: str, definition: Avro) -> Self:
+        parsed: Any = parse_schema(definition)
+        return cls(name, parsed, parsed["__named_schemas"])
+
     def resolve(self, node: Avro) -> Avro:
         return self.types.get(node, node) if isinstance(node, str) else node
 
 
-def side(name: str, definition: Avro) -> Side:
-    parsed: Any = parse_schema(definition)
-    return Side(name, parsed, parsed["__named_schemas"])
-
-
-def incompatibilities(versions: Sequence[Side]) -> Iterator[tuple[str, str, Finding]]:
-    """(newer, older, what is wrong), for all pairs of versions of a record, oldest first."""
+def transitive_incompatibilities(versions: Sequence[Side]) -> Iterator[tuple[str, str, Finding]]:
+    """Compares all pairs of versions of a record, oldest first, and yields (newer, older, finding)."""
     for old, new in combinations(versions, 2):
-        for finding in between(old, new):
+        for finding in incompatibilities(old, new):
             yield new.name, old.name, finding
 
 
-def between(old: Side, new: Side) -> list[Finding]:
-    """What keeps either from reading what the other wrote; nothing where they are fully compatible."""
+def incompatibilities(old: Side, new: Side) -> list[Finding]:
+    """Returns what keeps either version from reading the other's data; empty if they are fully compatible."""
     found = [
         *_Resolution(new, old, reader_is_new=True).check(new.schema, old.schema, ""),
         *_Resolution(old, new, reader_is_new=False).check(old.schema, new.schema, ""),
@@ -72,7 +75,10 @@ def between(old: Side, new: Side) -> list[Finding]:
 
 
 class _Resolution:
-    """Whether `reader` can read what `writer` wrote. Either may be the newer one; sentences tell what changed."""
+    """Applies Avro's resolution rules for one direction: can `reader` read what `writer` wrote?
+
+    Either may be the newer version; the sentences always describe the change from old to new.
+    """
 
     def __init__(self, reader: Side, writer: Side, *, reader_is_new: bool) -> None:
         self._reader = reader
@@ -118,7 +124,7 @@ class _Resolution:
             yield from next(alike, [self._another_type(reader, writer, path)])
 
     def _fields(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
-        if reader["name"] in self._inside:  # a type within itself
+        if reader["name"] in self._inside:  # a recursive type
             return
         self._inside.add(reader["name"])
         written = {field["name"]: field for field in writer["fields"]}
@@ -137,19 +143,19 @@ class _Resolution:
             return Finding(
                 path,
                 f"it is new in {reader_name} and has no default, so events of {writer_name} have no value for it.",
-                f"Give it a default that is true of the old events. {NEW_EVENT}",
+                f"Give it a default that is true of old events. {NEW_EVENT}",
             )
         if renamed := next((f["name"] for f in writer["fields"] if name in f.get("aliases", ())), None):
             return Finding(
                 path,
                 f"{writer_name} calls it {renamed}. The alias helps new readers only: those of {reader_name} look for "
-                "the old name, and have no default to do without it.",
-                f"A field without a default keeps its name for ever. {NEW_EVENT}",
+                "the old name and have no default for it.",
+                f"A field without a default keeps its name forever. {NEW_EVENT}",
             )
         return Finding(
             path,
-            f"it is gone in {writer_name}, and readers of {reader_name} have no default to do without it.",
-            f"A field without a default stays for ever: put it back. {NEW_EVENT}",
+            f"it is gone in {writer_name}, and readers of {reader_name} have no default for it.",
+            f"A field without a default stays forever: put it back. {NEW_EVENT}",
         )
 
     def _another_type(self, reader: Avro, writer: Avro, path: str) -> Finding:
@@ -167,19 +173,19 @@ class _Resolution:
             yield Finding(
                 path,
                 f"readers of {self._reader.name} do not know {', '.join(unknown)}, and the enum has no default.",
-                "An enum without a default keeps its symbols for ever. For values that may grow take a string, "
-                "and say in its doc which there are.",
+                "An enum without a default keeps its symbols forever. For values that may grow, use a string "
+                "and list the values in its doc.",
             )
 
     def _names(self, reader: Avro, writer: Avro, path: str) -> Iterator[Finding]:
-        # An alias would not help: readers of the older one do not have it.
+        # An alias would not help: readers of the older version do not have it.
         if reader["name"] != writer["name"]:
             old, new = (writer, reader) if self._reader_is_new else (reader, writer)
             yield Finding(path, f"the type {old['name']} is now called {new['name']}.", f"Keep its name. {NEW_EVENT}")
 
 
 def _ambiguities(old: Side, new: Side) -> Iterator[Finding]:
-    """What Avro lets pass."""
+    """Finds changes that Avro accepts although readers could then see different things in the same bytes."""
     for name in old.types.keys() & new.types.keys():
         before = {field["name"]: field for field in old.types[name].get("fields", ())}
         after = {field["name"]: field for field in new.types[name].get("fields", ())}
@@ -189,21 +195,21 @@ def _ambiguities(old: Side, new: Side) -> Iterator[Finding]:
                 yield Finding(
                     field["name"],
                     f"its default was {kept['default']!r} in {old.name} and is {field['default']!r} in {new.name}: "
-                    "where it is left out, two readers see two things.",
+                    "where it is left out, two readers see different values.",
                     "Keep the default.",
                 )
             for alias in field.get("aliases", ()):
                 if alias in after or (alias in before and field["name"] in before):
                     yield Finding(
                         field["name"],
-                        f"its alias {alias} is also a field beside it in {new.name if alias in after else old.name}: "
-                        "Avro's implementations do not agree on which of the two is read.",
+                        f"its alias {alias} is also a field next to it in {new.name if alias in after else old.name}: "
+                        "Avro implementations disagree on which of the two is read.",
                         "Drop the alias or the other field.",
                     )
 
 
 def _readable(reader: Avro, writer: Avro) -> bool:
-    return _kind(reader) == _kind(writer) or _kind(reader) in WIDENED.get(_kind(writer), ())
+    return _kind(reader) == _kind(writer) or _kind(reader) in PROMOTIONS.get(_kind(writer), ())
 
 
 def _kind(schema: Avro) -> str:

@@ -1,4 +1,4 @@
-"""The contract as `schemas/` has it: every version of every record, its topic and subject, and how it is read today."""
+"""Every version of every event schema, with its topic and subject, and the plan for reading it today."""
 
 import json
 from collections.abc import Mapping
@@ -12,21 +12,23 @@ from fastavro.schema import parse_schema
 
 from schemas.upcasters import UPCASTERS
 from shared.errors import OperatorError
-from shared.schema_files import SchemaFile, read_files, self_contained, topic_namespaces
-from shared.upcasters import Upcast, Upcasters, chain
+from shared.schemas.contract.files import SchemaFile, read_files, self_contained, topic_namespaces
+from shared.schemas.contract.upcasting import Upcast, Upcasters, upcast_chain
 
 ROOT = files("schemas")
 
 
 @dataclass(frozen=True)
 class EventSchema:
+    """One version of one event (or document) record."""
+
     folder: str
     record: str
     """Full name: `tillroll.cart.ItemAdded`."""
     version: int
     topic: str
     definition: dict[str, Any]
-    """Self-contained: the shared types written out where they first occur."""
+    """The Avro definition with shared types inlined, so it needs no other file."""
 
     def __str__(self) -> str:
         return f"{self.folder}/{self.type}.v{self.version}"
@@ -37,12 +39,12 @@ class EventSchema:
 
     @property
     def subject(self) -> str:
-        """TopicRecordNameStrategy."""
+        """The registry's subject, by TopicRecordNameStrategy."""
         return f"{self.topic}-{self.record}"
 
     @cached_property
     def text(self) -> str:
-        """What the registry keeps; the same schema is always the same text."""
+        """The JSON text that is registered; the same schema always has the same text."""
         return json.dumps(self.definition, separators=(",", ":"))
 
     @cached_property
@@ -50,18 +52,27 @@ class EventSchema:
         return parse_schema(json.loads(self.text))
 
 
-class Reading(NamedTuple):
-    """How bytes of one schema become what today's code knows."""
+class ReadingPlan(NamedTuple):
+    """The steps from bytes written with one schema to the record that today's code uses."""
 
-    writer: Any
-    reader: Any
-    """Newest version of the same record; None where it is not in `schemas/`."""
-    upcast: Upcast | None
     record: str
-    """What it is then: the same record, or the one that replaced it."""
+    """Full name of the resulting record: the written one, or the one that replaced it."""
+    writer: Any
+    """The schema that wrote the bytes."""
+    reader: Any = None
+    """The newest version of the same record; None if `schemas/` does not have the record."""
+    upcast: Upcast | None = None
+    """Converts the fields of a retired record into those of its replacement."""
+
+    @property
+    def is_old(self) -> bool:
+        """Tells whether the schema has been replaced since, by a newer version or by another event."""
+        return self.upcast is not None or (self.reader is not None and self.reader != self.writer)
 
 
 class Schemas:
+    """All schemas of `schemas/`, and the upcasters that retire some of them."""
+
     def __init__(self, schemas: list[EventSchema], upcasters: Upcasters | None = None) -> None:
         self.all = schemas
         self.upcasters = upcasters or {}
@@ -74,29 +85,29 @@ class Schemas:
 
     @property
     def records(self) -> Mapping[str, list[EventSchema]]:
-        """The versions of each record, oldest first."""
+        """The versions of each record by its full name, oldest first."""
         return self._versions
 
     def newest(self, record: str) -> EventSchema:
         return self._versions[record][-1]
 
-    def of_topic(self, topic: str) -> list[EventSchema]:
-        """The newest version of each record that the topic carries."""
+    def newest_of_topic(self, topic: str) -> list[EventSchema]:
+        """Returns the newest version of each record that the topic carries."""
         return [versions[-1] for versions in self._versions.values() if versions[-1].topic == topic]
 
-    def reading(self, text: str) -> Reading:
-        """Of bytes that were written with this schema, whoever wrote them."""
+    def plan_reading(self, text: str) -> ReadingPlan:
+        """Plans how to read bytes written with this schema, which may be older or newer than ours, or foreign."""
         writer = parse_schema(json.loads(text))
         if not isinstance(writer, dict) or writer["type"] != "record":
-            raise ValueError("its schema is not that of a record")
+            raise ValueError("its schema is not a record")
         record = writer["name"]
         reader = self.newest(record).parsed if record in self else None
-        current, upcast = chain(self.upcasters, record)
-        return Reading(writer, reader, upcast, current)
+        current, upcast = upcast_chain(self.upcasters, record)
+        return ReadingPlan(current, writer, reader, upcast)
 
 
 def load_schemas(root: Traversable = ROOT, upcasters: Upcasters = UPCASTERS) -> Schemas:
-    """Every file, or an OperatorError that names the one that is wrong."""
+    """Loads every schema file, or raises an OperatorError that names the faulty one."""
     topics = topic_namespaces(root)
     return Schemas(
         [

@@ -1,4 +1,4 @@
-"""The files of `schemas/`, `<folder>/<Record>.v<N>.avsc`: read, checked one by one, shared types written out."""
+"""Reads the schema files, `schemas/<folder>/<Record>.v<N>.avsc`, checks each one and inlines the shared types."""
 
 import json
 import re
@@ -20,6 +20,8 @@ NESTING = ("type", "items", "values", "fields")
 
 @dataclass(frozen=True)
 class SchemaFile:
+    """One version of one record, as its file defines it."""
+
     folder: str
     name: str
     version: int
@@ -38,7 +40,7 @@ class SchemaFile:
 
 
 def read_files(root: Traversable) -> list[SchemaFile]:
-    """All of them, sorted by folder and record, oldest version first."""
+    """Reads every schema file below `root`, sorted by folder and record, oldest version first."""
     found = [
         _read(folder.name, file)
         for folder in root.iterdir()
@@ -52,15 +54,16 @@ def read_files(root: Traversable) -> list[SchemaFile]:
 
 
 def topic_namespaces(root: Traversable) -> dict[str, str]:
+    """Maps each Avro namespace to the topic that carries it, as `topics.toml` declares."""
     declared = tomllib.loads((root / "topics.toml").read_text())["topics"]
     return {topic["namespace"]: name for name, topic in declared.items() if "namespace" in topic}
 
 
 def self_contained(files: Sequence[SchemaFile]) -> Iterator[tuple[SchemaFile, dict[str, Any]]]:
-    """Each event's file with its definition, the shared types written out in it: what a registry can take."""
+    """Yields each event's file with a definition that needs no other file: the shared types are inlined."""
     shared_types = {f"{file.record}.v{file.version}": file for file in files if file.folder == SHARED_TYPES}
     for file in files:
-        definition = _Expansion(file, shared_types).whole()
+        definition = _SharedTypeInliner(file, shared_types).definition()
         if file.folder != SHARED_TYPES:
             yield file, definition
 
@@ -70,20 +73,21 @@ def _read(folder: str, file: Traversable) -> SchemaFile:
     named = FILE_NAME.fullmatch(file.name)
     if named is None:
         raise OperatorError(
-            f"{path} is no name for a schema.", "Call it <Record>.v<N>.avsc, such as ItemAdded.v2.avsc."
+            f"{path} is not named like a schema file.", "Name it <Record>.v<N>.avsc, for example ItemAdded.v2.avsc."
         )
     try:
         definition = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise OperatorError(f"{path} is not JSON: {error}.", "Mend the file.") from error
+        raise OperatorError(f"{path} is not JSON: {error}.", "Correct the file.") from error
     if not isinstance(definition, dict) or definition.get("type") != "record" or not definition.get("namespace"):
         raise OperatorError(
-            f"{path} is not an Avro record with a namespace.", "An event is one record; see its siblings."
+            f"{path} is not an Avro record with a namespace.",
+            "Every schema file holds one record; see the other files in the folder.",
         )
     if definition.get("name") != named[1]:
         raise OperatorError(
             f"{path} defines {definition.get('name')}, not {named[1]}.",
-            "A file is called after its record. An event keeps its name for ever; another name is another event.",
+            "A file is named after its record. An event keeps its name forever; another name is another event.",
         )
     return SchemaFile(folder, named[1], int(named[2]), definition)
 
@@ -97,21 +101,21 @@ def _require_each_version_once(files: list[SchemaFile]) -> None:
             if file.version < expected:
                 twins = " and ".join(str(twin) for twin in versions if twin.version == file.version)
                 raise OperatorError(
-                    f"Version {file.version} of {file.record} is there twice: {twins}.",
-                    "A version number is given once. Take the next free one.",
+                    f"Version {file.version} of {file.record} exists twice: {twins}.",
+                    "A version number is used once. Take the next free one.",
                 )
             if file.version > expected:
                 raise OperatorError(
-                    f"Version {expected} of {file.record} is missing, but there is {file}.",
-                    "A version is never left out or deleted: events written with it stay readable.",
+                    f"Version {expected} of {file.record} is missing, but {file} exists.",
+                    "Versions are never skipped or deleted: events written with them must stay readable.",
                 )
 
 
-class _Expansion:
-    """Writes each shared type out once; further uses keep the name, as Avro wants it.
+class _SharedTypeInliner:
+    """Inlines each shared type at its first use; later uses keep the name, as Avro requires.
 
-    `tillroll.Line` is version 1 of a shared type, `tillroll.Line.v2` a later one: what an event has once named does
-    not change when the type does.
+    `tillroll.Line` is version 1 of a shared type and `tillroll.Line.v2` a later one, so a released event does not
+    change when a shared type gets a new version.
     """
 
     def __init__(self, file: SchemaFile, shared_types: Mapping[str, SchemaFile]) -> None:
@@ -119,18 +123,18 @@ class _Expansion:
         self._shared_types = shared_types
         self._written: dict[str, int] = {}
 
-    def whole(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         definition: dict[str, Any] = self._expand(self._file.definition)
         try:
             parse_schema(json.loads(json.dumps(definition)))
         except UnknownType as error:
-            known = ", ".join(self._shared_types)
+            available = ", ".join(self._shared_types)
             raise OperatorError(
-                f"{self._file} names a type that is not there: {error}.",
-                f"Mend the name, or add the type to schemas/{SHARED_TYPES}, which has: {known or 'none'}.",
+                f"{self._file} names a type that does not exist: {error}.",
+                f"Correct the name, or add the type to schemas/{SHARED_TYPES}, which has: {available or 'none'}.",
             ) from error
         except (SchemaParseException, KeyError, TypeError, AttributeError) as error:
-            raise OperatorError(f"{self._file} is not valid Avro: {error}.", "Mend the file.") from error
+            raise OperatorError(f"{self._file} is not valid Avro: {error}.", "Correct the file.") from error
         return definition
 
     def _expand(self, node: Any) -> Any:
@@ -155,6 +159,6 @@ class _Expansion:
         if written != wanted.version:
             raise OperatorError(
                 f"{self._file} names two versions of {wanted.record}: {written} and {wanted.version}.",
-                "In one schema a name means one thing. Name the same version everywhere.",
+                "Within one schema a name has one meaning. Name the same version everywhere.",
             )
         return wanted.record

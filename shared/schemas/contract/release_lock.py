@@ -1,6 +1,6 @@
-"""What was released does not change: `schemas/released.lock` has the checksum of each file, as sha256sum writes it.
+"""Guards released schema files: `schemas/released.lock` holds the checksum of each, in the format of sha256sum.
 
-Shared types are in it too: they are written out in every event that names them.
+Shared types are locked too, because they are inlined in every event that uses them.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ from pathlib import Path
 LOCK = "released.lock"
 
 
-def locked(root: Traversable) -> dict[str, str]:
-    """The checksum of each released file, by its path in `schemas/`."""
+def locked_checksums(root: Traversable) -> dict[str, str]:
+    """Returns the checksum of each released file by its path in `schemas/`."""
     file = root / LOCK
     lines = file.read_text().splitlines() if file.is_file() else []
     return {path: checksum for checksum, path in (line.split("  ", 1) for line in lines)}
 
 
-def present(root: Traversable) -> dict[str, str]:
-    """The same of every schema that is there now."""
+def current_checksums(root: Traversable) -> dict[str, str]:
+    """Returns the checksum of each schema file as it is now, by its path in `schemas/`."""
     return {
         f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
         for folder in root.iterdir()
@@ -29,22 +29,24 @@ def present(root: Traversable) -> dict[str, str]:
     }
 
 
-def unreleased(root: Traversable) -> list[str]:
-    return sorted(present(root).keys() - locked(root).keys())
+def unreleased_files(root: Traversable) -> list[str]:
+    return sorted(current_checksums(root).keys() - locked_checksums(root).keys())
 
 
-def changed(root: Traversable) -> list[str]:
-    now = present(root)
-    return [path for path, checksum in locked(root).items() if path in now and now[path] != checksum]
+def changed_files(root: Traversable) -> list[str]:
+    current = current_checksums(root)
+    return [path for path, checksum in locked_checksums(root).items() if path in current and current[path] != checksum]
 
 
-def deleted(root: Traversable) -> list[str]:
-    return sorted(locked(root).keys() - present(root).keys())
+def deleted_files(root: Traversable) -> list[str]:
+    return sorted(locked_checksums(root).keys() - current_checksums(root).keys())
 
 
 def release(root: Path, folders: Collection[str] = ()) -> list[str]:
-    """Add what is new (in these folders, where any are named), and only that. Gives what was added."""
-    added = [path for path in unreleased(root) if not folders or path.partition("/")[0] in folders]
-    entries = locked(root) | {path: checksum for path, checksum in present(root).items() if path in added}
+    """Locks new files, limited to `folders` if any are named, and returns their paths. Locked entries never change."""
+    added = [path for path in unreleased_files(root) if not folders or path.partition("/")[0] in folders]
+    entries = locked_checksums(root) | {
+        path: checksum for path, checksum in current_checksums(root).items() if path in added
+    }
     (root / LOCK).write_text("".join(f"{entries[path]}  {path}\n" for path in sorted(entries)))
     return added

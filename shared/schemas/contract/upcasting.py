@@ -1,4 +1,4 @@
-"""Retired events are read as what replaced them: upcasters, one after another, until a living event is reached."""
+"""Chains upcasters: a retired event is converted step by step until it is an event that is still written."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -11,15 +11,18 @@ Upcast = Callable[[Any], Any]
 Upcasters = Mapping[str, Upcaster]
 
 
-def chain(upcasters: Upcasters, record: str) -> tuple[str, Upcast | None]:
-    """As which record `record` is read today, and what makes its fields so; None where nothing has to be done."""
+def upcast_chain(upcasters: Upcasters, record: str) -> tuple[str, Upcast | None]:
+    """Returns the current record that replaced `record`, and the function that converts its fields.
+
+    For a record that is not retired these are the record itself and None.
+    """
     passed: list[str] = []
     steps: list[Upcast] = []
     while upcaster := upcasters.get(record):
         if record in passed:
             raise OperatorError(
-                f"The upcasters go in a circle: {' -> '.join([*passed, record])}.",
-                "One of them has to be a living event: take it out of schemas/upcasters.py.",
+                f"The upcasters form a cycle: {' -> '.join([*passed, record])}.",
+                "One of these events must not be retired: remove it from schemas/upcasters.py.",
             )
         passed.append(record)
         steps.append(upcaster.convert)

@@ -1,1 +1,1 @@
-"""The shop over HTTP, as shoppers, operators and those who mean no good see it."""
+"""Tests of the HTTP API of a real shop, as shoppers, operators and attackers use it."""

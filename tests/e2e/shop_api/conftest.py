@@ -1,4 +1,4 @@
-"""One shop for all tests of its API, and who is in it."""
+"""Starts one shop for all tests of its API, with an operator, a customer, a product and a cart."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def mug(operator: httpx.Client) -> Product:
 
 @pytest.fixture
 def cart(ann: httpx.Client, mug: Product) -> str:
-    """With one mug in it."""
+    """Opens a cart with one mug in it."""
     path = open_cart(ann)
     put_in(ann, path, mug)
     return path
@@ -41,7 +41,7 @@ def cart(ann: httpx.Client, mug: Product) -> str:
 
 @pytest.fixture
 def nothing_written(shop: Shop, ann: httpx.Client, cart: str) -> Iterator[None]:
-    """Around a test: neither an event nor an answer is stored, and the cart is as it was."""
+    """Checks around a test that neither an event nor an answer is stored and the cart is unchanged."""
     before, shown = shop.written(), ann.get(cart).content
     yield
     assert shop.written() == before

@@ -1,4 +1,4 @@
-"""An error as the shop answers it."""
+"""Checks an error answer."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import httpx
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """RFC 9457, and nothing of our insides."""
+    """Checks that the answer is this problem (RFC 9457) and reveals nothing internal, and returns it."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     document: dict[str, Any] = answer.json()

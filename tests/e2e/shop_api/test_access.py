@@ -1,4 +1,4 @@
-"""Who may do what: tokens, roles, and what is somebody else's."""
+"""Access is decided by token, role and ownership."""
 
 import time
 from typing import Any
@@ -23,7 +23,7 @@ from tests.e2e.shop_api.problem import problem
         ("POST", "/checkout", CHECKOUT),
     ],
 )
-def test_the_cart_of_somebody_else_is_as_good_as_none(
+def test_the_cart_of_somebody_else_is_answered_like_a_missing_one(
     shop: Shop, cart: str, mug: Product, method: str, path: str, body: Any
 ) -> None:
     with shop.guest() as mallory:
@@ -42,7 +42,7 @@ def forged(shop: Shop, **changes: Any) -> str:
 
 
 @pytest.mark.usefixtures("nothing_written")
-def test_without_a_good_token_nobody_gets_in(shop: Shop, cart: str, mug: Product) -> None:
+def test_a_request_without_a_valid_token_is_refused(shop: Shop, cart: str, mug: Product) -> None:
     tokens = {
         "": "unauthenticated",
         forged(shop, exp=int(time.time()) - 1): "token-expired",
@@ -63,8 +63,8 @@ def test_without_a_good_token_nobody_gets_in(shop: Shop, cart: str, mug: Product
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_token_made_by_the_same_hand_with_the_right_secret_gets_in(shop: Shop) -> None:
-    """So it is for what they say that the others were refused."""
+def test_a_token_signed_with_the_right_secret_is_accepted(shop: Shop) -> None:
+    """This shows that the other tokens were refused for what they say."""
     with shop.client(forged(shop)) as somebody:
         assert somebody.post("/v1/carts").status_code == 201
 

@@ -1,4 +1,4 @@
-"""What cannot be is refused, each with a problem of its own, and nothing is written."""
+"""Bad input is refused with a specific problem, and nothing is written."""
 
 import json
 from collections.abc import Callable, Iterator

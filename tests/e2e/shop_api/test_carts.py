@@ -1,4 +1,4 @@
-"""The life of a cart, and of each moment in it."""
+"""The life of a cart, and the cart as it was at each moment."""
 
 from typing import Any
 from uuid import UUID
@@ -98,11 +98,11 @@ def test_name_and_address_of_the_customer_are_nowhere_in_clear(shop: Shop, ann: 
     ],
     ids=str,
 )
-def test_a_past_that_never_was_is_no_error_of_ours(ann: httpx.Client, cart: str, query: dict[str, Any]) -> None:
+def test_a_version_that_never_was_is_not_found(ann: httpx.Client, cart: str, query: dict[str, Any]) -> None:
     answer = ann.get(cart, params=query)
     assert answer.status_code in (404, 409, 422), answer.text
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_the_end_of_time_is_now(ann: httpx.Client, cart: str) -> None:
+def test_a_moment_far_in_the_future_shows_the_present(ann: httpx.Client, cart: str) -> None:
     assert ann.get(cart, params={"at": "9999-12-31T23:59:59-23:59"}).content == ann.get(cart).content

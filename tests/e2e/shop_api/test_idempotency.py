@@ -1,4 +1,4 @@
-"""The same key is the same answer and one effect; who has seen an older version is told so."""
+"""An idempotency key gives the same answer and one effect, and a stale If-Match is refused."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +9,7 @@ from tests.e2e.shop import Product, Shop, new_sku, price
 from tests.e2e.shop_api.problem import problem
 
 
-def test_who_has_seen_an_older_cart_is_told_so(ann: httpx.Client, cart: str, mug: Product) -> None:
+def test_a_write_based_on_an_older_cart_is_refused(ann: httpx.Client, cart: str, mug: Product) -> None:
     seen = ann.get(cart).headers["ETag"]
     line = {"sku": mug.sku, "quantity": 1}
     assert ann.post(f"{cart}/items", json=line, headers={"If-Match": seen}).status_code == 200
@@ -66,7 +66,7 @@ def test_a_refusal_is_repeated_word_for_word(ann: httpx.Client, cart: str) -> No
     assert first.content == again.content
 
 
-def test_the_key_of_one_customer_is_nothing_to_another(shop: Shop, ann: httpx.Client) -> None:
+def test_the_key_of_one_customer_does_not_open_the_data_of_another(shop: Shop, ann: httpx.Client) -> None:
     key = {"Idempotency-Key": str(uuid7())}
     with shop.guest() as bob:
         assert ann.post("/v1/carts", headers=key).json() != bob.post("/v1/carts", headers=key).json()

@@ -1,4 +1,4 @@
-"""An order as it is read: by whom it concerns, from where they have seen, and never a word to strangers."""
+"""Reading orders: owners and support see them, positions are waited for, and strangers learn nothing."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from tests.e2e.shop import CHECKOUT, Shop
 from tests.e2e.shop_api.problem import problem
 
 PATIENCE = 6.0
-"""Of this shop: it does not take that long where there is nothing to wait for."""
+"""Seconds this shop waits for a position. An answer that has nothing to wait for is faster."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def order(checkout: httpx.Response) -> str:
     return str(checkout.headers["Location"])
 
 
-def test_whoever_asks_right_after_the_checkout_waits_for_the_order(
+def test_a_read_right_after_the_checkout_waits_for_the_order(
     ann: httpx.Client, checkout: httpx.Response, order: str
 ) -> None:
     seen = {"Min-Position": checkout.headers["Event-Position"]}
@@ -62,7 +62,7 @@ def test_a_stranger_learns_nothing_from_how_long_an_order_takes_to_be_denied(sho
 
 
 @pytest.mark.parametrize("position", ["payment:{id}@1", "stock:MUG@1", "cart:{id}@1", "moon:{id}@1"])
-def test_a_position_that_an_order_never_shows_is_said_so_at_once(ann: httpx.Client, order: str, position: str) -> None:
+def test_a_position_that_no_order_shows_is_refused_at_once(ann: httpx.Client, order: str, position: str) -> None:
     named = {"Min-Position": position.format(id=uuid7())}
     answer, seconds = timed(ann, order, headers=named)
     problem(answer, 400, "min-position-elsewhere")

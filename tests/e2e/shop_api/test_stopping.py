@@ -1,4 +1,4 @@
-"""The process: it says how it is, and leaves nothing behind when it is told to go."""
+"""The process reports its health, and finishes its work when it is stopped."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ from tests.e2e.shop import Shop, new_sku, open_cart, put_in, put_product, starte
 from tests.till import eventually
 
 
-def test_it_tells_how_it_is(shop: Shop) -> None:
+def test_the_process_reports_its_health(shop: Shop) -> None:
     with shop.client() as anyone:
         assert anyone.get("/healthz").json() == {"status": "alive"}
         assert anyone.get("/readyz").json() == {"status": "ready"}
@@ -16,7 +16,7 @@ def test_it_tells_how_it_is(shop: Shop) -> None:
         assert anyone.get("/docs").status_code == 200
 
 
-def test_told_to_stop_it_finishes_what_it_has_accepted(stack_environment: dict[str, str], shop: Shop) -> None:
+def test_a_stopped_process_finishes_the_requests_it_has_accepted(stack_environment: dict[str, str], shop: Shop) -> None:
     """A request whose body is still on its way when the signal comes is answered; new ones are not accepted."""
     with started(stack_environment, "api") as leaving, leaving.staff("operator") as operator, leaving.guest() as ann:
         mug = put_product(operator, new_sku())

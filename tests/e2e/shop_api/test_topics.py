@@ -1,4 +1,4 @@
-"""What was answered is in the topics, for anyone to read. Last, when there is most to look at."""
+"""Every accepted write is in the topics, for anyone to read. This module runs last, when most has been written."""
 
 import json
 import struct
@@ -25,10 +25,10 @@ def registry(shop: Shop) -> Iterator[SchemaRegistryClient]:
         yield registry
 
 
-def test_whatever_was_answered_with_success_is_in_the_topic(
+def test_every_successful_write_is_in_its_topic(
     shop: Shop, operator: httpx.Client, registry: SchemaRegistryClient
 ) -> None:
-    """All that the tests before have done, read by a client that knows nothing of us."""
+    """Reads what the tests before have written, with a client that shares no code with the shop."""
     while len(shop.positions) < 50:
         put_product(operator, new_sku())
     correlated = operator.put(

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster from the wheel: one master, two workers, as processes that end with the block."""
+"""Starts a standalone Spark cluster from the wheel: one master, two workers, as processes that end with the block."""
 
 import os
 import subprocess
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyspark
 
-from infra.java import find_java
-from infra.local.ports import free_ports, is_open
-from shared.settings import HOST, Settings
+from infra.java.runtime import find_java
+from infra.local.processes.ports import free_ports, is_open
+from infra.settings import Settings
+from shared.settings import HOST
 from tests.till import eventually
 
 HOME = Path(pyspark.__file__).parent
@@ -19,7 +20,7 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def spark_cluster(settings: Settings, folder: Path, workers: int = 2) -> Iterator[str]:
-    """Its address, once all workers have joined."""
+    """Starts a cluster and yields its address once all workers have joined."""
     port, web, *rest = free_ports(2 + 2 * workers)
     with ExitStack() as stack:
         log = folder / "master.log"

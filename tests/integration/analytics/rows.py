@@ -1,11 +1,11 @@
-"""Rows of Spark and of DuckDB, to be compared."""
+"""Makes rows of Spark and of DuckDB comparable."""
 
 from collections.abc import Iterable
 from typing import Any
 
 
 def plain(rows: Iterable[Iterable[Any]]) -> list[str]:
-    """In one order, each as both have it: Spark's structs and byte arrays are kinds of their own."""
+    """Sorts the rows and converts Spark's structs and byte arrays to plain values."""
     return sorted(repr([_plain(value) for value in row]) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""What analysts see of a lake that Spark has written: tables, questions, the report, a notebook. Spark is not asked."""
+"""The view of analysts on a lake that Spark has written: tables, questions, the report, a notebook."""
 
 import asyncio
 import os
@@ -20,20 +20,20 @@ from deltalake import DeltaTable
 from nbclient import NotebookClient
 from pyspark.sql import SparkSession
 
-from analytics.cut import present
-from analytics.layers.speed import bring_up_to_date
-from analytics.reading.asking import ask, found_tables
-from analytics.reading.freshness import Standing, freshness
+from analytics.incremental.refresh_loop import refresh_gold
+from analytics.lake import Lake
+from analytics.log.progress import current_cut
+from analytics.query.ask import ask
+from analytics.query.freshness import TableState, measure_freshness
 from analytics.report.questions import QUESTIONS
-from analytics.tables import read
-from infra.cli.lake import lake as lake_command
-from infra.local.ports import free_ports
+from infra.cli import till as program
+from infra.local.processes.ports import free_ports
+from infra.settings import Settings
 from services.cart.events import CartOpened
 from shared.errors import OperatorError
-from shared.settings import Settings
-from tests.integration.lake.conftest import NewLake
-from tests.integration.lake.rows import plain
-from tests.roll import NOON, Press, Told, numbered
+from tests.integration.analytics.conftest import NewLake
+from tests.integration.analytics.rows import plain
+from tests.roll import NOON, Press, ShopEvent, numbered
 from tests.till import Ran, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -44,21 +44,21 @@ Till = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, filled_lake: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """With gold."""
+def lake(spark: SparkSession, filled_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A copy of the filled lake, with gold."""
     folder = tmp_path_factory.mktemp("analysts") / "lake"
-    shutil.copytree(filled_lake.lake, folder)
-    settings = filled_lake.model_copy(update={"lake": str(folder)})
-    bring_up_to_date(spark, settings)
-    return settings
+    shutil.copytree(filled_lake.settings.lake, folder)
+    copied = Lake(spark, filled_lake.settings.model_copy(update={"lake": str(folder)}))
+    refresh_gold(copied)
+    return copied
 
 
 @pytest.fixture
 def bare(stack_environment: dict[str, str], stack: object) -> Till:
-    """`till lake` in this process, on whatever lake it is told."""
+    """Runs `till lake` in this process on any lake."""
 
     def run(*arguments: str, **settings: str) -> Ran:
-        ran = CliRunner().invoke(lake_command, arguments, env=stack_environment | settings)
+        ran = CliRunner().invoke(program, ["lake", *arguments], env=stack_environment | settings)
         if isinstance(ran.exception, OperatorError):
             return Ran(1, ran.stdout, f"error: {ran.exception.message} {ran.exception.hint}")
         return Ran(ran.exit_code, ran.stdout, ran.stderr)
@@ -67,26 +67,26 @@ def bare(stack_environment: dict[str, str], stack: object) -> Till:
 
 
 @pytest.fixture
-def till(bare: Till, lake: Settings) -> Till:
-    """The same, on the lake with gold."""
-    return lambda *arguments, **settings: bare(*arguments, **{"TILL_LAKE": lake.lake} | settings)
+def till(bare: Till, lake: Lake) -> Till:
+    """Runs `till lake` on the lake with gold."""
+    return lambda *arguments, **settings: bare(*arguments, **{"TILL_LAKE": lake.settings.lake} | settings)
 
 
-def rows(lake: Settings, sql: str) -> list[tuple[Any, ...]]:
+def rows(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
     return list(ask(lake, sql).rows)
 
 
 @pytest.mark.parametrize("table", ["silver.cart_events", "silver.order_events", "gold.orders", "gold.funnel"])
-def test_without_spark_every_row_is_what_spark_has_written(lake: Settings, spark: SparkSession, table: str) -> None:
-    frame = read(spark, lake, table)
+def test_rows_read_without_spark_are_those_that_spark_has_written(lake: Lake, spark: SparkSession, table: str) -> None:
+    frame = lake.read(table)
     there = plain(frame.collect())
     assert there
     named = ", ".join(f'"{column}"' for column in frame.columns)
     assert plain(rows(lake, f"SELECT {named} FROM {table}")) == there
 
 
-def test_what_is_sold_is_what_was_told(lake: Settings, story: list[Told]) -> None:
-    """The lake has the events of other tests, too: only those of the story are counted."""
+def test_orders_in_gold_are_those_of_the_events(lake: Lake, story: list[ShopEvent]) -> None:
+    """Counts only orders of the story: the topics also have events of other tests."""
     placed = {t.event.order_id for t in story if type(t.event).__name__ == "OrderPlaced"}
     confirmed = {t.event.order_id: t.event.total.amount for t in story if type(t.event).__name__ == "OrderConfirmed"}
     ours = {
@@ -96,7 +96,7 @@ def test_what_is_sold_is_what_was_told(lake: Settings, story: list[Told]) -> Non
     assert {order_id: total for order_id, (status, total) in ours.items() if status == "confirmed"} == confirmed
 
 
-def test_all_questions_are_answered_in_all_forms(till: Till, lake: Settings) -> None:
+def test_all_questions_are_answered_in_all_formats(till: Till, lake: Lake) -> None:
     ran = till("questions", "--json")
     assert ran.code == 0, ran.err
     answers = {it["question"]: it["answer"] for it in ran.document}
@@ -110,12 +110,12 @@ def test_all_questions_are_answered_in_all_forms(till: Till, lake: Settings) -> 
     assert "## 10. Does the money add up?" in page
 
 
-def test_tables_are_behind_by_what_was_sent_since(till: Till, lake: Settings, press: Press) -> None:
-    before = _standings(lake)
+def test_the_lag_of_a_table_is_the_number_of_messages_sent_since(till: Till, lake: Lake, press: Press) -> None:
+    before = _states(lake)
     customer = "0199b1c2-0000-7000-8000-000000000001"
     sent = numbered([(NOON, f"cart:0199b1c2-0000-7000-8000-00000000000{n}", CartOpened(customer, 0)) for n in range(3)])
     press.send(sent)
-    after = _standings(lake)
+    after = _states(lake)
     for name in ("bronze.events", "silver.cart_events", "silver.quarantine", "gold.orders"):
         one, other = before[name].behind, after[name].behind
         assert one is not None
@@ -132,20 +132,20 @@ def test_tables_are_behind_by_what_was_sent_since(till: Till, lake: Settings, pr
     assert re.search(r"\d+ events, \d+ \w+$", line)
 
 
-def test_tables_are_shown_while_kafka_is_down(till: Till, lake: Settings) -> None:
+def test_tables_are_listed_while_kafka_is_down(till: Till, lake: Lake) -> None:
     ran = till("tables", TILL_KAFKA_BOOTSTRAP=f"127.0.0.1:{free_ports(1)[0]}")
     assert ran.code == 0
-    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == found_tables(lake)
-    assert ran.err.splitlines()[-1].endswith("does not answer. How far behind it the tables are is not known.")
+    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == lake.tables()
+    assert ran.err.splitlines()[-1].endswith("does not answer. How far the tables are behind it is not known.")
 
 
-def test_without_a_lake_every_command_says_how_to_get_one(bare: Till, tmp_path: Path) -> None:
+def test_without_a_lake_every_command_says_how_to_make_one(bare: Till, tmp_path: Path) -> None:
     for command in (["tables"], ["report"], ["verify"], ["batch"], ["optimize"], ["retry"], ["replay", "orders"]):
         ran = bare(*command, TILL_LAKE=str(tmp_path))
         assert (ran.code, "till lake run" in ran.err) == (1, True), command
 
 
-def test_without_kafka_the_lake_cannot_be_brought_up_to_date(bare: Till) -> None:
+def test_without_kafka_run_and_stream_say_what_is_missing(bare: Till) -> None:
     for command in ("run", "stream"):
         ran = bare(command, TILL_KAFKA_BOOTSTRAP=f"127.0.0.1:{free_ports(1)[0]}")
         assert ran.code == 1
@@ -153,13 +153,13 @@ def test_without_kafka_the_lake_cannot_be_brought_up_to_date(bare: Till) -> None
         assert "till up" in ran.err
 
 
-def test_without_java_the_command_says_so_at_once(till: Till, tmp_path: Path) -> None:
+def test_without_java_a_command_says_so_at_once(till: Till, tmp_path: Path) -> None:
     ran = till("batch", TILL_JAVA_HOME=str(tmp_path))
     assert ran.code == 1
     assert "Java 17 or newer is needed" in ran.err
 
 
-def test_a_report_is_one_page_that_needs_nothing_else(till: Till, tmp_path: Path) -> None:
+def test_a_report_is_one_page_without_links_to_other_files(till: Till, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     ran = till("report", "-o", str(file))
     assert ran.code == 0, ran.err
@@ -171,14 +171,14 @@ def test_a_report_is_one_page_that_needs_nothing_else(till: Till, tmp_path: Path
     assert len(plots) >= 3
     for plot in plots:
         drawn = ElementTree.fromstring(plot)
-        assert drawn.find("{http://www.w3.org/2000/svg}title") is not None, "a reader that cannot see is told"
-        assert not re.search(r"#0[0-9]0[0-9]0[0-9]", plot), "all colours are the page's, by day and by night"
+        assert drawn.find("{http://www.w3.org/2000/svg}title") is not None, "a screen reader describes it"
+        assert not re.search(r"#0[0-9]0[0-9]0[0-9]", plot), "all colours are variables of the page"
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
 
 
-def test_the_notebook_runs(stack_environment: dict[str, str], lake: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (stack_environment | {"TILL_LAKE": lake.lake}).items():
+def test_the_notebook_runs(stack_environment: dict[str, str], lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (stack_environment | {"TILL_LAKE": lake.settings.lake}).items():
         monkeypatch.setenv(name, value)
     notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(NOTEBOOK.parents[1]))
@@ -187,12 +187,12 @@ def test_the_notebook_runs(stack_environment: dict[str, str], lake: Settings, mo
     assert "gold.orders" in outputs[0]["data"]["text/plain"]
 
 
-def test_verify_shows_a_row_that_was_tampered_with(
-    till: Till, lake: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_verify_shows_a_row_that_was_changed_by_hand(
+    till: Till, lake: Lake, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _lend(spark, monkeypatch)
     tampered = tmp_path / "lake"
-    shutil.copytree(lake.lake, tampered)
+    shutil.copytree(lake.settings.lake, tampered)
     DeltaTable(f"{tampered}/gold/funnel").update({"opened": "opened + 1"})
     ran = till("verify", TILL_LAKE=str(tampered))
     assert ran.code == 1, ran.err
@@ -202,19 +202,19 @@ def test_verify_shows_a_row_that_was_tampered_with(
     assert "A gold table is a function of the set of events" in ran.out
 
 
-def test_a_stream_takes_in_what_comes_until_ctrl_c(
-    bare: Till, spark: SparkSession, new_lake: NewLake, story: list[Told], monkeypatch: pytest.MonkeyPatch
+def test_a_stream_ingests_until_ctrl_c(
+    bare: Till, spark: SparkSession, new_lake: NewLake, story: list[ShopEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _lend(spark, monkeypatch)
     empty = new_lake()
 
     def press_ctrl_c_when_all_tables_have_a_batch() -> None:
-        eventually(lambda: present(empty), "a batch is in all tables", 150)
+        eventually(lambda: current_cut(empty), "a batch is in all tables", 150)
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press_ctrl_c_when_all_tables_have_a_batch)
     presser.start()
-    ran = bare("stream", TILL_LAKE=empty.lake)
+    ran = bare("stream", TILL_LAKE=empty.settings.lake)
     presser.join()
     assert ran.code == 0, ran.err
     [(taken,)] = rows(empty, "SELECT count(*) FROM bronze.events")
@@ -223,15 +223,15 @@ def test_a_stream_takes_in_what_comes_until_ctrl_c(
     assert not spark.streams.active
 
 
-def _standings(lake: Settings) -> dict[str, Standing]:
-    return {table.name: table for table in asyncio.run(freshness(lake)).tables}
+def _states(lake: Lake) -> dict[str, TableState]:
+    return {table.name: table for table in asyncio.run(measure_freshness(lake)).tables}
 
 
 def _lend(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Spark of the tests to the command, which would start and stop one of its own."""
+    """Lends the tests' Spark to the command, which would start and stop one of its own."""
 
     @contextmanager
     def lent(_settings: Settings) -> Any:
         yield spark
 
-    monkeypatch.setattr("infra.cli.lake_work.at_work", lent)
+    monkeypatch.setattr("infra.cli.commands.lake.work.at_work", lent)

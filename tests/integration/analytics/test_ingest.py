@@ -1,4 +1,4 @@
-"""From the topics to bronze and silver: everything, once, decoded by what wrote it; and what cannot be, set aside."""
+"""The ingest: every message in bronze, every valid event once in silver, every invalid message in quarantine."""
 
 import json
 from collections import Counter
@@ -8,26 +8,28 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
 from uuid_utils import uuid7
 
-from analytics.commits import covers, ingested, newest, versions
+from analytics.catalog import TOPICS
 from analytics.ingest.retry import retry_quarantine
 from analytics.ingest.silver import silver_columns, silver_rows
 from analytics.ingest.stream import ingest_available
-from analytics.ingest.writers import known
-from analytics.paths import path_of
-from analytics.tables import TOPICS, read
+from analytics.ingest.writer_schemas import load_writer_schemas
+from analytics.lake import Lake
+from analytics.log.commits import IngestCommit
+from analytics.log.offsets import covers
+from analytics.log.progress import last_ingested
+from infra.settings import Settings
 from services.cart import events as cart
-from shared.codec import MAGIC, PREFIX
 from shared.errors import OperatorError
-from shared.schemas import load_schemas
-from shared.settings import Settings
+from shared.schemas.codec import MAGIC, PREFIX
+from shared.schemas.contract.event_schemas import load_schemas
 from tests.golden import archive
-from tests.integration.kit import Record, read_topic, send
-from tests.integration.lake.conftest import NewLake
-from tests.roll import NOON, Press, Told, event_id, numbered, shopping
+from tests.integration.analytics.conftest import NewLake
+from tests.integration.shared.topics import Record, read_topic, send
+from tests.roll import NOON, Press, ShopEvent, event_id, numbered, shopping
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -35,47 +37,45 @@ pytestmark = pytest.mark.timeout(600)
 UNKNOWN = 900_000
 
 
-def rows(settings: Settings, name: str, **filters: Any) -> list[dict[str, Any]]:
-    """Read by delta-rs: others see what Spark wrote."""
+def rows(lake: Lake, name: str, **filters: Any) -> list[dict[str, Any]]:
+    """Reads a table with delta-rs: other readers see what Spark wrote."""
     wanted = [(column, "=", value) for column, value in filters.items()]
-    found: list[dict[str, Any]] = (
-        DeltaTable(path_of(settings, name)).to_pyarrow_table(filters=wanted or None).to_pylist()
-    )
+    found: list[dict[str, Any]] = lake.snapshot(name).to_pyarrow_table(filters=wanted or None).to_pylist()
     return found
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is in the cart's topic beside good events, all in one batch."""
+    """The events and invalid messages of one batch."""
 
-    settings: Settings
-    good: list[Told]
-    twice: Told
-    contradicted: Told
-    late: Told
-    ahead: Told
+    lake: Lake
+    good: list[ShopEvent]
+    twice: ShopEvent
+    contradicted: ShopEvent
+    late: ShopEvent
+    ahead: ShopEvent
     poison: dict[str, str]
-    """By event id, the reason that quarantine should give."""
+    """The reason that quarantine should give, by event id."""
     golden: dict[str, Any]
-    """By event id, what the archive says that it is today."""
+    """Events of all released schemas, by event id."""
 
 
-def cart_opened(at: Any = NOON) -> Told:
-    [told] = numbered([(at, f"cart:{uuid7()}", cart.CartOpened("customer-1", 0))])
-    return told
+def cart_opened(at: Any = NOON) -> ShopEvent:
+    [shop_event] = numbered([(at, f"cart:{uuid7()}", cart.CartOpened("customer-1", 0))])
+    return shop_event
 
 
 def poisoned(press: Press, change: Callable[[bytes], bytes | None]) -> tuple[str, Record]:
-    told = cart_opened()
-    record = press.record(told)
-    return told.event_id, record._replace(value=change(record.value or b""))
+    shop_event = cart_opened()
+    record = press.record(shop_event)
+    return shop_event.event_id, record._replace(value=change(record.value or b""))
 
 
 def headed(press: Press, header: str, value: bytes | None) -> tuple[str, Record]:
-    told = cart_opened()
-    record = press.record(told)
+    shop_event = cart_opened()
+    record = press.record(shop_event)
     others = tuple(h for h in record.headers if h[0] != header)
-    return told.event_id, record._replace(headers=(*others, (header, value)) if value else others)
+    return shop_event.event_id, record._replace(headers=(*others, (header, value)) if value else others)
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
@@ -88,7 +88,7 @@ def trouble(spark: SparkSession, stack: Settings, press: Press, new_lake: NewLak
     twice, contradicted = cart_opened(), cart_opened()
     late = replace(cart_opened(NOON), kafka_time=NOON + timedelta(days=1))
     ahead = replace(cart_opened(NOON + timedelta(hours=3)), kafka_time=NOON)
-    order_placed = next(press.record(told) for told in good if told.topic == "order.events")
+    order_placed = next(press.record(shop_event) for shop_event in good if shop_event.topic == "order.events")
     kinds = [
         ("it has no value", poisoned(press, lambda _: None)),
         ("not in the wire format", poisoned(press, lambda _: b"hello")),
@@ -111,10 +111,10 @@ def trouble(spark: SparkSession, stack: Settings, press: Press, new_lake: NewLak
         written = press.ids[f"{one.schema.record}.v{one.schema.version}"]
         value = framed(written, one.body)
         send(stack, one.schema.topic, [base._replace(value=value, partition=n % 6)])
-    settings = new_lake()
-    ingest_available(spark, settings)
+    lake = new_lake()
+    ingest_available(lake)
     return Trouble(
-        settings,
+        lake,
         good,
         twice,
         contradicted,
@@ -125,11 +125,10 @@ def trouble(spark: SparkSession, stack: Settings, press: Press, new_lake: NewLak
     )
 
 
-def test_bronze_has_every_message_as_it_came(trouble: Trouble, stack: Settings) -> None:
+def test_bronze_has_every_message_as_it_was_sent(trouble: Trouble, stack: Settings) -> None:
     records = {("cart.events", r.partition, r.offset): r for r in read_topic(stack, "cart.events")}
     found = {
-        (r["topic"], r["partition"], r["offset"]): r
-        for r in rows(trouble.settings, "bronze.events", topic="cart.events")
+        (r["topic"], r["partition"], r["offset"]): r for r in rows(trouble.lake, "bronze.events", topic="cart.events")
     }
     assert found.keys() == records.keys()
     for place, record in records.items():
@@ -139,45 +138,45 @@ def test_bronze_has_every_message_as_it_came(trouble: Trouble, stack: Settings) 
         assert row["kafka_time"].timestamp() * 1000 == record.timestamp
 
 
-def test_silver_has_every_event_once_with_what_surrounds_it(trouble: Trouble) -> None:
-    found = {table: rows(trouble.settings, f"silver.{table}") for table in TOPICS.values()}
+def test_silver_has_every_event_once_with_its_envelope(trouble: Trouble) -> None:
+    found = {table: rows(trouble.lake, f"silver.{table}") for table in TOPICS.values()}
     by_id = {row["event_id"]: row for table in found.values() for row in table}
     assert sum(len(table) for table in found.values()) == len(by_id), "an event is there twice"
-    for told in [*trouble.good, trouble.twice, trouble.contradicted, trouble.late, trouble.ahead]:
-        row = by_id[told.event_id]
+    for shop_event in [*trouble.good, trouble.twice, trouble.contradicted, trouble.late, trouble.ahead]:
+        row = by_id[shop_event.event_id]
         assert (row["event_type"], row["stream_id"], row["stream_version"], row["event_time"], row["topic"]) == (
-            type(told.event).__name__,
-            told.stream_id,
-            told.version,
-            told.at,
-            told.topic,
+            type(shop_event.event).__name__,
+            shop_event.stream_id,
+            shop_event.version,
+            shop_event.at,
+            shop_event.topic,
         )
         assert (row["correlation_id"], row["actor"]) == ("request-1", "customer:ann")
         filled = [column for column, value in row.items() if isinstance(value, dict)]
         assert len(filled) == 1, "one type, one column"
 
 
-def test_an_event_is_read_as_the_newest_version_whichever_wrote_it(trouble: Trouble) -> None:
+def test_an_event_is_upcast_to_the_newest_version_whichever_wrote_it(trouble: Trouble) -> None:
     for table in TOPICS.values():
-        for row in rows(trouble.settings, f"silver.{table}"):
+        for row in rows(trouble.lake, f"silver.{table}"):
             if golden := trouble.golden.get(row["event_id"]):
                 [value] = [value for value in row.values() if isinstance(value, dict)]
                 assert (row["event_type"], value) == (golden.record.rpartition(".")[2], golden.value)
 
 
-def test_what_cannot_be_read_is_in_quarantine_with_the_reason_in_words(trouble: Trouble) -> None:
-    silver = {row["event_id"] for row in rows(trouble.settings, "silver.cart_events")}
-    reasons = {row["event_id"]: row["reason"] for row in rows(trouble.settings, "silver.quarantine")}
+def test_invalid_messages_are_in_quarantine_with_the_reason_in_words(trouble: Trouble) -> None:
+    silver = {row["event_id"] for row in rows(trouble.lake, "silver.cart_events")}
+    reasons = {row["event_id"]: row["reason"] for row in rows(trouble.lake, "silver.quarantine")}
     for its_id, reason in trouble.poison.items():
         assert its_id not in silver
         assert reasons[its_id].startswith(reason)
 
 
-def test_a_duplicate_is_dropped_and_a_contradiction_is_set_aside(trouble: Trouble) -> None:
-    kept = {row["event_id"]: row for row in rows(trouble.settings, "silver.cart_events")}
-    aside = rows(trouble.settings, "silver.quarantine")
-    assert not [row for row in aside if row["event_id"] == trouble.twice.event_id]
-    [row] = [row for row in aside if row["event_id"] == trouble.contradicted.event_id]
+def test_a_duplicate_is_dropped_and_a_contradiction_goes_to_quarantine(trouble: Trouble) -> None:
+    kept = {row["event_id"]: row for row in rows(trouble.lake, "silver.cart_events")}
+    rejected = rows(trouble.lake, "silver.quarantine")
+    assert not [row for row in rejected if row["event_id"] == trouble.twice.event_id]
+    [row] = [row for row in rejected if row["event_id"] == trouble.contradicted.event_id]
     first = kept[trouble.contradicted.event_id]
     assert row["reason"] == (
         f"it contradicts the event at cart.events/{first['partition']}/{first['offset']}: "
@@ -186,77 +185,76 @@ def test_a_duplicate_is_dropped_and_a_contradiction_is_set_aside(trouble: Troubl
     assert first["cart_opened"]["customer_id"] == "customer-1"
 
 
-def test_each_commit_of_a_batch_says_how_far_it_reached(trouble: Trouble, stack: Settings) -> None:
-    bronze = newest(trouble.settings, "bronze.events")
+def test_every_table_of_a_batch_records_the_same_offsets(trouble: Trouble, stack: Settings) -> None:
+    bronze = last_ingested(trouble.lake)
     assert bronze
-    assert bronze.said["query"] == "ingest"
     ends = {str(p): n for p, n in Counter(r.partition for r in read_topic(stack, "cart.events")).items()}
-    assert bronze.said["offsets"]["cart.events"] == {str(p): 0 for p in range(6)} | ends
+    assert bronze.offsets["cart.events"] == {str(p): 0 for p in range(6)} | ends
     for table in (*TOPICS.values(), "quarantine"):
-        version = newest(trouble.settings, f"silver.{table}")
-        assert version
-        assert version.said == bronze.said
-    assert covers(bronze.said["offsets"], {"cart.events": ends})
-    assert not covers(bronze.said["offsets"], {"cart.events": {"0": ends.get("0", 0) + 1}})
+        assert last_ingested(trouble.lake, f"silver.{table}") == bronze
+    assert covers(bronze.offsets, {"cart.events": ends})
+    assert not covers(bronze.offsets, {"cart.events": {"0": ends.get("0", 0) + 1}})
 
 
-def test_silver_can_be_computed_again_from_bronze(trouble: Trouble, spark: SparkSession) -> None:
-    writers = known(spark, trouble.settings)
-    bronze = read(spark, trouble.settings, "bronze.events")
+def test_silver_recomputed_from_bronze_has_the_same_rows(trouble: Trouble, spark: SparkSession) -> None:
+    writers = load_writer_schemas(trouble.lake)
+    bronze = trouble.lake.read("bronze.events")
     for topic, table in TOPICS.items():
         again = silver_rows(bronze, table, writers)
         assert again.columns == silver_columns(topic, writers)
-        streamed = read(spark, trouble.settings, f"silver.{table}")
+        streamed = trouble.lake.read(f"silver.{table}")
         assert again.schema.simpleString() == streamed.schema.simpleString()
-        assert again.exceptAll(streamed).isEmpty()
-        assert streamed.exceptAll(again).isEmpty()
+        assertDataFrameEqual(again, streamed, ignoreNullable=True)
 
 
-def test_once_it_is_mended_what_was_set_aside_goes_to_silver_and_only_once(
+def test_a_message_in_quarantine_moves_to_silver_once_its_schema_is_known(
     trouble: Trouble, spark: SparkSession, press: Press
 ) -> None:
-    """As if the registry had known the schema all along."""
-    settings = trouble.settings
+    """Stores the schema in the lake, as if the registry had it."""
+    lake = trouble.lake
     [its_id] = [i for i, why in trouble.poison.items() if str(UNKNOWN) in why]
     text = json.dumps(load_schemas().newest("tillroll.cart.CartOpened").definition)
     spark.createDataFrame([(UNKNOWN, text)], "schema_id int, text string").write.format("delta").mode("append").save(
-        path_of(settings, "bronze.schemas")
+        lake.path("bronze.schemas")
     )
-    before = len(rows(settings, "silver.quarantine"))
-    assert retry_quarantine(spark, settings) == 1
-    assert [r["event_type"] for r in rows(settings, "silver.cart_events") if r["event_id"] == its_id] == ["CartOpened"]
-    assert len(rows(settings, "silver.quarantine")) == before - 1
-    assert retry_quarantine(spark, settings) == 0
+    before = len(rows(lake, "silver.quarantine"))
+    assert retry_quarantine(lake) == 1
+    assert [r["event_type"] for r in rows(lake, "silver.cart_events") if r["event_id"] == its_id] == ["CartOpened"]
+    assert len(rows(lake, "silver.quarantine")) == before - 1
+    assert retry_quarantine(lake) == 0
 
 
-def test_a_second_run_takes_only_what_is_new_and_does_without_the_registry(
+def test_a_second_run_reads_only_new_messages_and_needs_no_registry(
     trouble: Trouble, spark: SparkSession, press: Press
 ) -> None:
-    offline = trouble.settings.model_copy(update={"registry_url": "http://127.0.0.1:9/nobody"})
-    told = cart_opened()
-    press.send([told, trouble.twice])
-    before = ingested(offline)
-    ingest_available(spark, offline)
-    after = ingested(offline)
+    settings = trouble.lake.settings.model_copy(update={"registry_url": "http://127.0.0.1:9/nobody"})
+    offline = Lake(spark, settings)
+    shop_event = cart_opened()
+    press.send([shop_event, trouble.twice])
+    before = last_ingested(offline)
+    ingest_available(offline)
+    after = last_ingested(offline)
     assert before
     assert after
     assert (after.generation, after.batch) == (before.generation, before.batch + 1)
     ids = Counter(row["event_id"] for row in rows(offline, "silver.cart_events"))
-    assert ids[told.event_id] == 1
-    assert ids[trouble.twice.event_id] == 1, "it came before, in another batch"
-    version = next(versions(offline, "silver.cart_events"))
-    assert version.said["batch"] == after.batch
+    assert ids[shop_event.event_id] == 1
+    assert ids[trouble.twice.event_id] == 1, "the same event was in an earlier batch"
+    newest = next(offline.log("silver.cart_events").versions()).commit
+    assert isinstance(newest, IngestCommit)
+    assert newest.batch == after.batch
 
 
 def test_an_unknown_schema_stops_the_ingest_while_the_registry_is_down(
     trouble: Trouble, spark: SparkSession, press: Press, stack: Settings
 ) -> None:
-    """Else an outage of the registry would send good events to quarantine."""
-    offline = trouble.settings.model_copy(update={"registry_url": "http://127.0.0.1:9/nobody"})
+    """Otherwise an outage of the registry would send valid events to quarantine."""
+    settings = trouble.lake.settings.model_copy(update={"registry_url": "http://127.0.0.1:9/nobody"})
+    offline = Lake(spark, settings)
     _, record = poisoned(press, lambda v: framed(UNKNOWN + 1, v[5:]))
     send(stack, "cart.events", [record])
     with pytest.raises(OperatorError, match="schema registry does not answer"):
-        ingest_available(spark, offline)
-    ingest_available(spark, trouble.settings)
-    [row] = [r for r in rows(trouble.settings, "silver.quarantine") if r["schema_id"] == UNKNOWN + 1]
+        ingest_available(offline)
+    ingest_available(trouble.lake)
+    [row] = [r for r in rows(trouble.lake, "silver.quarantine") if r["schema_id"] == UNKNOWN + 1]
     assert row["reason"] == f"the registry knows no schema with id {UNKNOWN + 1}"

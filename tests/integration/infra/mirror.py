@@ -1,4 +1,4 @@
-"""A Maven repository on this machine, as a company's mirror is: over HTTP or HTTPS, healthy or not."""
+"""A Maven repository on this machine, like a company's mirror: over HTTP or HTTPS, healthy or failing."""
 
 import io
 import ipaddress
@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Mirror(ThreadingHTTPServer):
-    """Serves what was published. `fetched` lists the files that were asked for, in order."""
+    """Serves what was published. `fetched` lists the requested files, in order."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Mirror(ThreadingHTTPServer):
         return f"127.0.0.1:{self.server_port}"
 
     def publish(self, coordinate: str, content: bytes) -> str:
-        """Under its Maven path. Returns its line in a lock."""
+        """Serves the content under its Maven path, and returns its line in a lock."""
         group, name, version, *classifier = coordinate.partition("@")[0].split(":")
         file = "-".join((name, version, *classifier)) + "." + (coordinate.partition("@")[2] or "jar")
         self.files[f"/maven/{group.replace('.', '/')}/{name}/{version}/{file}"] = content
@@ -48,23 +48,21 @@ class Mirror(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Mirror
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
     def do_GET(self) -> None:
-        self.server.fetched.append(self.path.rpartition("/")[2])
+        name = self.path.rpartition("/")[2]
+        self.server.fetched.append(name)
         content, half = self._answer(), 0
-        with suppress(OSError):  # the one who asked was killed
-            if self.server.fetched[-1] in self.server.stall:
+        with suppress(OSError):  # the client was killed
+            if name in self.server.stall:
                 half = len(content) // 2
                 self.wfile.write(content[:half])
                 self.server.resume.wait()
             self.wfile.write(content[half:])
 
     def _answer(self) -> bytes:
-        path = "/maven/" + self.path.partition("/maven/")[2]  # as a proxy, it is asked for a whole URL
+        path = "/maven/" + self.path.partition("/maven/")[2]  # a proxy is sent the whole URL
         name = path.rpartition("/")[2]
-        refused = self.command == "GET" and name in self.server.refuse_once
+        refused = name in self.server.refuse_once
         self.server.refuse_once -= {name} if refused else set()
         content = self.server.files.get(path)
         self.send_response(503 if refused else 200 if content is not None else 404)
@@ -112,7 +110,7 @@ def tar_gz(**files: str) -> bytes:
 
 
 def certificate(path: Path) -> Path:
-    """Key and self-signed certificate for 127.0.0.1, in one PEM file."""
+    """Writes a key and a self-signed certificate for 127.0.0.1 into one PEM file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "A company's own authority")])
     address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])

@@ -1,21 +1,20 @@
-"""`till dlq`, as an operator uses it: an order is stuck, the cause is mended, a retry lets it finish."""
+"""`till dlq` as an operator uses it: an order is stuck, the cause is fixed, a retry lets it finish."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import httpx
 import pytest
-from click.testing import CliRunner
 
-from infra.cli.dlq import dlq as dlq_command
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 from services.cart.api import order_of
 from services.order.decider import payment_of
 from tests.e2e.provider import moved, provider
 from tests.e2e.shop import CHECKOUT, Shop, new_sku, open_cart, put_in, put_product, started
-from tests.integration.refusing import REFUSAL, refusing
-from tests.till import Ran, Till, eventually
+from tests.integration.services.refusing import REFUSAL, refusing
+from tests.till import RunTill, Till, eventually, run_in_process
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +34,10 @@ def shop(environment: dict[str, str], psp: str) -> Iterator[Shop]:
         yield shop
 
 
-Dlq = Callable[..., Ran]
-
-
 @pytest.fixture
-def dlq(environment: dict[str, str]) -> Dlq:
-    """`till dlq` in this process: to start one of its own takes longer than what it does."""
-
-    def run(*arguments: str) -> Ran:
-        ran = CliRunner().invoke(dlq_command, arguments, env=environment)
-        return Ran(ran.exit_code, ran.stdout, ran.stderr or str(ran.exception or ""))
-
-    return run
+def dlq(environment: dict[str, str]) -> RunTill:
+    """Runs `till dlq` in this process."""
+    return partial(run_in_process(environment), "dlq")
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def guest(shop: Shop) -> Iterator[httpx.Client]:
 
 @dataclass(frozen=True)
 class Stuck:
-    """An order whose payment could not be asked for."""
+    """An order whose payment could not be requested."""
 
     guest: httpx.Client
     path: str
@@ -69,8 +60,8 @@ class Stuck:
 
 
 @contextmanager
-def stuck_order(shop: Shop, dlq: Dlq, guest: httpx.Client) -> Iterator[Stuck]:
-    """Stuck for as long as the block; then the fault is mended."""
+def stuck_order(shop: Shop, dlq: RunTill, guest: httpx.Client) -> Iterator[Stuck]:
+    """Makes an order fail during the block; then the fault is fixed."""
     with shop.staff("operator") as operator:
         mug = put_product(operator, new_sku())
     cart = open_cart(guest)
@@ -88,7 +79,9 @@ def stuck_order(shop: Shop, dlq: Dlq, guest: httpx.Client) -> Iterator[Stuck]:
         yield Stuck(guest, path, payment_id, letters()[0])
 
 
-def test_an_order_that_was_stuck_is_finished_by_a_retry(shop: Shop, dlq: Dlq, guest: httpx.Client, psp: str) -> None:
+def test_an_order_that_was_stuck_is_finished_by_a_retry(
+    shop: Shop, dlq: RunTill, guest: httpx.Client, psp: str
+) -> None:
     with stuck_order(shop, dlq, guest) as stuck:
         listed = dlq("list")
         assert listed.code == 0
@@ -116,9 +109,9 @@ def test_an_order_that_was_stuck_is_finished_by_a_retry(shop: Shop, dlq: Dlq, gu
     assert plan["error"] is None
     assert shop.fetch("payment", "SELECT FROM events WHERE stream_id = $1", stream_id) == [], "it only showed"
 
-    told = dlq("show", stuck.letter).out
-    assert f'  "payment_id": "{stuck.payment_id}"' in told
-    assert f"append AuthorizationRequested to {stream_id} as version 1" in told
+    printed = dlq("show", stuck.letter).out
+    assert f'  "payment_id": "{stuck.payment_id}"' in printed
+    assert f"append AuthorizationRequested to {stream_id} as version 1" in printed
 
     retried = dlq("retry", stuck.letter)
     assert (retried.code, retried.out) == (0, f"✓ {stuck.letter} retried\n")
@@ -135,8 +128,10 @@ def test_an_order_that_was_stuck_is_finished_by_a_retry(shop: Shop, dlq: Dlq, gu
     assert dlq("show", stuck.letter, "--json").document["retry"] is None
 
 
-def test_all_that_wait_are_retried_but_those_that_were_dropped(shop: Shop, dlq: Dlq, guest: httpx.Client) -> None:
-    """Letters of other tests may wait as well."""
+def test_retry_all_retries_every_waiting_letter_except_dropped_ones(
+    shop: Shop, dlq: RunTill, guest: httpx.Client
+) -> None:
+    """Letters of other tests may be waiting, too."""
 
     def retry_all() -> dict[str, bool]:
         ran = dlq("retry", "--all", "--json")
@@ -159,29 +154,29 @@ def test_all_that_wait_are_retried_but_those_that_were_dropped(shop: Shop, dlq: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["show", "cart"], "names no dead letter"),
-        (["show", "cart.dlq/0/x"], "names no dead letter"),
-        (["show", "cart.dlq/0/-1"], "names no dead letter"),
-        (["retry", "cart.events/0/1"], "names no dead letter"),
+        (["show", "cart"], "is not the id of a dead letter"),
+        (["show", "cart.dlq/0/x"], "is not the id of a dead letter"),
+        (["show", "cart.dlq/0/-1"], "is not the id of a dead letter"),
+        (["retry", "cart.events/0/1"], "is not the id of a dead letter"),
         (["retry", "nobody.dlq/0/1"], "There is no service nobody"),
         (["list", "--service", "nobody"], "There is no service nobody"),
-        (["retry"], "Say which dead letters, or --all"),
-        (["retry", "cart.dlq/0/1", "--all"], "Say which dead letters, or --all"),
+        (["retry"], "Name dead letters, or use --all"),
+        (["retry", "cart.dlq/0/1", "--all"], "Name dead letters, or use --all"),
         (["drop", "cart.dlq/0/1"], "--reason"),
         (["drop", "cart.dlq/0/1", "--reason", " "], "The reason is empty"),
     ],
     ids=" ".join,
 )
-def test_bad_usage_is_told_with_exit_code_2(dlq: Dlq, arguments: list[str], said: str) -> None:
+def test_bad_usage_of_dlq_has_exit_code_2(dlq: RunTill, arguments: list[str], message: str) -> None:
     ran = dlq(*arguments)
     assert ran.code == 2, ran.out
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("command", [["show"], ["retry"], ["drop", "--reason", "none"]], ids=" ".join)
-def test_a_letter_that_there_is_not_is_a_problem(dlq: Dlq, command: list[str]) -> None:
+def test_a_dead_letter_that_does_not_exist_is_an_error(dlq: RunTill, command: list[str]) -> None:
     ran = dlq(*command, "cart.dlq/0/999999")
     assert (ran.code, ran.err.splitlines()[0]) == (1, "There is no dead letter cart.dlq/0/999999.")
 
@@ -189,7 +184,7 @@ def test_a_letter_that_there_is_not_is_a_problem(dlq: Dlq, command: list[str]) -
 @pytest.mark.parametrize(
     "setting", ["TILL_KAFKA_BOOTSTRAP=127.0.0.1:1", "TILL_DATABASE_URL=postgresql://x@127.0.0.1:1/x"]
 )
-def test_a_server_that_is_away_is_told(environment: dict[str, str], setting: str) -> None:
+def test_a_server_that_does_not_answer_is_a_clear_error(environment: dict[str, str], setting: str) -> None:
     name, _, value = setting.partition("=")
     ran = Till(environment)("dlq", "list", **{name: value})
     assert ran.code == 1

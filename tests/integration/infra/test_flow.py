@@ -1,11 +1,11 @@
-"""What `till status` tells of the flow of facts."""
+"""The flow of messages as `till status` shows it."""
 
 import pytest
 
 from infra.local.flow import Flow, flows
-from shared.settling import drop
-from tests.integration.dying import OLGA, die
-from tests.integration.kit import Tallies
+from shared.recovery.settlements import drop
+from tests.integration.shared.dead_lettering import OLGA, die
+from tests.integration.shared.tallies import Tallies
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +15,7 @@ async def flow(tallies: Tallies) -> Flow:
     return found
 
 
-async def test_a_dead_letter_counts_until_it_is_settled(tallies: Tallies) -> None:
+async def test_status_counts_a_dead_letter_until_it_is_retried_or_dropped(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     assert (await flow(tallies)).dead_letters == 1
     async with tallies.opened() as runtime:

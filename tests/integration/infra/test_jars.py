@@ -1,4 +1,4 @@
-"""Installing jars with the real Ivy from a repository on this machine, in good and in bad weather."""
+"""Installing jars from a repository on this machine, when all goes well and when things fail."""
 
 import os
 import signal
@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from infra.jars import install, ivy, jars, registry_home
+from infra.jars import repository
+from infra.jars.bundles import jars, registry_home
+from infra.jars.install import install
 from infra.jars.lock import Artifact, read_lock
-from infra.jars.store import Store
+from infra.jars.store import JarStore
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
-from tests.integration.mirror import Mirror, certificate, jar, serving, tar_gz
+from tests.integration.infra.mirror import Mirror, certificate, jar, serving, tar_gz
 
 INSTALLER = """
-import sys; from pathlib import Path; from infra.jars import install; from shared.settings import Settings
+import sys; from pathlib import Path; from infra.jars.install import install; from infra.settings import Settings
 install(Settings(cache=Path(sys.argv[1]), jar_repository=sys.argv[2]), Path(sys.argv[3]))
 """
 
@@ -38,7 +40,7 @@ def settings(tmp_path: Path, mirror: Mirror) -> Settings:
 
 @pytest.fixture
 def lock(tmp_path: Path, mirror: Mirror) -> Path:
-    """Two jars that the mirror has."""
+    """A lock of two jars that the mirror has."""
     lines = [mirror.publish(f"org.shop:{name}:1.0", jar(name)) for name in ("apple", "pear")]
     return write(tmp_path / "lock.toml", *lines)
 
@@ -49,7 +51,7 @@ def write(lock: Path, *lines: str) -> Path:
 
 
 def states(settings: Settings, lock: Path) -> dict[str, str]:
-    store = Store(settings.cache)
+    store = JarStore(settings.cache)
     return {artifact.file: store.verify(artifact) for bundle in read_lock(lock).values() for artifact in bundle}
 
 
@@ -83,7 +85,7 @@ def test_a_jar_of_the_real_lock_comes_from_the_default_repository(tmp_path: Path
     assert states(Settings(cache=tmp_path), lock) == {smallest.file: "whole"}
 
 
-def test_what_is_there_is_not_fetched_again(settings: Settings, lock: Path, mirror: Mirror) -> None:
+def test_an_installed_jar_is_not_fetched_again(settings: Settings, lock: Path, mirror: Mirror) -> None:
     seen: list[tuple[int, int]] = []
     fetched = install(settings, lock, progress=lambda done, total: seen.append((done, total)))
     total = sum(artifact.size for artifact in fetched)
@@ -98,18 +100,18 @@ def test_what_is_there_is_not_fetched_again(settings: Settings, lock: Path, mirr
 def test_a_corrupted_jar_is_found_named_and_fetched_again(settings: Settings, lock: Path, mirror: Mirror) -> None:
     install(settings, lock)
     mirror.fetched.clear()
-    path = Store(settings.cache).path(artifact(lock))
+    path = JarStore(settings.cache).path(artifact(lock))
     path.write_bytes(bytes(path.stat().st_size))
-    said: list[str] = []
-    install(settings, lock, say=said.append)
-    assert said == [f"{path} is corrupted. Fetching it again."]
+    messages: list[str] = []
+    install(settings, lock, say=messages.append)
+    assert messages == [f"{path} is corrupted. Fetching it again."]
     assert mirror.fetched == ["apple-1.0.jar"]
     assert set(states(settings, lock).values()) == {"whole"}
 
 
 def test_a_jar_cut_short_is_noticed_without_reading_it(settings: Settings, lock: Path) -> None:
     install(settings, lock)
-    store, apple = Store(settings.cache), artifact(lock)
+    store, apple = JarStore(settings.cache), artifact(lock)
     assert store.has(apple)
     os.truncate(store.path(apple), apple.size - 1)
     assert not store.has(apple)
@@ -121,56 +123,56 @@ def test_a_jar_with_other_content_than_locked_is_refused(settings: Settings, loc
     error = failure(settings, lock)
     assert apple.file in error.message
     assert f"expected sha256 {apple.sha256}, got {sha256(b'something else').hexdigest()}" in error.message
-    assert not Store(settings.cache).path(apple).exists()
+    assert not JarStore(settings.cache).path(apple).exists()
     mirror.files[path] = good
     install(settings, lock)
     assert set(states(settings, lock).values()) == {"whole"}
 
 
 def kill_install_between_apple_and_pear(settings: Settings, lock: Path, mirror: Mirror) -> Path:
-    """Returns where the apple is, fetched but not yet in its place."""
+    """Returns where the half of the pear is that had arrived."""
     mirror.stall = {"pear-1.0.jar"}
     installer = start_installer(settings, lock)
-    apple = Store(settings.cache).incoming / "apple-1.0.jar"
-    wait_until(lambda: apple.exists() and "pear-1.0.jar" in mirror.fetched)
+    half = JarStore(settings.cache).incoming / "pear-1.0.jar"
+    wait_until(lambda: states(settings, lock)["apple-1.0.jar"] == "whole" and half.exists())
     os.killpg(installer.pid, signal.SIGKILL)
     installer.wait()
     mirror.stall.clear()
-    return apple
+    return half
 
 
-def test_a_killed_install_leaves_nothing_half_and_is_taken_up_again(
+def test_a_killed_install_keeps_what_was_complete_and_fetches_the_rest_next_time(
     settings: Settings, lock: Path, mirror: Mirror
 ) -> None:
-    kill_install_between_apple_and_pear(settings, lock, mirror)
-    assert set(states(settings, lock).values()) == {"missing"}
-    install(settings, lock)
+    half = kill_install_between_apple_and_pear(settings, lock, mirror)
+    assert states(settings, lock) == {"apple-1.0.jar": "whole", "pear-1.0.jar": "missing"}
+    half.write_bytes(b"damaged")
+    assert [artifact.name for artifact in install(settings, lock)] == ["pear"]
     assert set(states(settings, lock).values()) == {"whole"}
     assert mirror.fetched.count("apple-1.0.jar") == 1
 
 
-def test_what_a_crash_damaged_on_its_way_is_fetched_again(settings: Settings, lock: Path, mirror: Mirror) -> None:
-    apple = kill_install_between_apple_and_pear(settings, lock, mirror)
-    apple.write_bytes(bytes(apple.stat().st_size))
-    install(settings, lock)
-    assert set(states(settings, lock).values()) == {"whole"}
-
-
-def test_an_install_waits_for_the_ivy_of_one_that_was_killed(settings: Settings, lock: Path, mirror: Mirror) -> None:
+def test_an_install_waits_for_another_that_is_running(settings: Settings, lock: Path, mirror: Mirror) -> None:
     mirror.stall = {"pear-1.0.jar"}
     installer = start_installer(settings, lock)
     wait_until(lambda: "pear-1.0.jar" in mirror.fetched)
-    installer.kill()
-    installer.wait()
 
     def let_it_finish(message: str) -> None:
         assert message == "Another install is running; waiting for it."
         mirror.resume.set()
 
-    install(settings, lock, say=let_it_finish)
+    assert install(settings, lock, say=let_it_finish) == []
+    assert installer.wait() == 0
     assert set(states(settings, lock).values()) == {"whole"}
     assert mirror.resume.is_set()
     assert mirror.fetched.count("pear-1.0.jar") == 1
+
+
+def test_one_failure_stops_all_downloads_at_once(settings: Settings, tmp_path: Path, mirror: Mirror) -> None:
+    lines = [mirror.publish("org.shop:quince:1", jar("quince")), '"org.shop:plum:2" = { size = 1, sha256 = "0" }']
+    mirror.stall = {"quince-1.jar"}
+    assert "org.shop:plum:2 could not be fetched" in failure(settings, write(tmp_path / "lock.toml", *lines)).message
+    assert list((settings.cache / "jars").iterdir()) == [settings.cache / "jars/.lock"]
 
 
 def test_two_installs_at_once_fetch_each_jar_once(settings: Settings, lock: Path, mirror: Mirror) -> None:
@@ -189,7 +191,9 @@ def test_a_request_that_fails_once_is_repeated(settings: Settings, lock: Path, m
 def test_a_jar_that_the_repository_lacks_is_named(settings: Settings, tmp_path: Path) -> None:
     lock = write(tmp_path / "lock.toml", '"org.shop:plum:2" = { size = 1, sha256 = "0" }')
     error = failure(settings, lock)
-    assert error.message == "org.shop:plum:2 could not be fetched: org.shop#plum;2: not found"
+    assert error.message == (
+        "org.shop:plum:2 could not be fetched: 127.0.0.1 answered 404 Not Found to /maven/org/shop/plum/2/plum-2.jar"
+    )
     assert "TILL_JAR_REPOSITORY" in error.hint
 
 
@@ -198,7 +202,7 @@ def test_a_repository_that_does_not_answer_is_given_up(
 ) -> None:
     lock = write(tmp_path / "lock.toml", mirror.publish("org.shop:quince:1", jar("quince")))
     mirror.stall = {"quince-1.jar"}
-    monkeypatch.setattr(ivy, "SILENCE", 2)
+    monkeypatch.setattr(repository, "SILENCE_SECONDS", 0.5)
     assert "did not answer" in failure(settings, lock).message
 
 
@@ -223,13 +227,13 @@ def test_a_company_authority_is_trusted_when_ssl_cert_file_names_it(
         lock = write(tmp_path / "lock.toml", mirror.publish("org.shop:fig:1", jar("fig")))
         settings = Settings(cache=tmp_path / "cache", jar_repository=f"https://{mirror.address}/maven")
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-        assert "unable to find valid certification path" in failure(settings, lock).message
+        assert "certificate verify failed" in failure(settings, lock).message
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         install(settings, lock)
     assert states(settings, lock) == {"fig-1.jar": "whole"}
 
 
-def test_an_ssl_cert_file_that_is_not_there_is_a_clear_error(
+def test_a_missing_ssl_cert_file_is_a_clear_error(
     settings: Settings, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
@@ -256,18 +260,18 @@ def test_an_archive_is_unpacked_whole_and_verified_file_by_file(
     archive, folder = artifact(lock), settings.cache / "jars/registry-1-all"
     install(settings, lock)
     assert (folder / "lib/core").read_text() == "core"
-    assert Store(settings.cache).verify(archive) == "whole"
+    assert JarStore(settings.cache).verify(archive) == "whole"
 
     (folder / "lib/core").write_text("c0re")
-    assert Store(settings.cache).verify(archive) == "corrupted"
+    assert JarStore(settings.cache).verify(archive) == "corrupted"
     install(settings, lock)
     assert (folder / "lib/core").read_text() == "core"
 
     (folder / "SHA256SUMS").write_text("")
-    assert Store(settings.cache).verify(archive) == "corrupted"
+    assert JarStore(settings.cache).verify(archive) == "corrupted"
 
 
-def test_what_is_not_installed_is_an_error_that_names_the_command(tmp_path: Path) -> None:
+def test_a_missing_bundle_is_an_error_that_names_the_command_to_install_it(tmp_path: Path) -> None:
     settings = Settings(cache=tmp_path)
     with pytest.raises(OperatorError, match="92 of the 92 files of kafka are missing") as missing:
         jars(settings, "kafka")

@@ -1,4 +1,4 @@
-"""The local stack: real servers that come up, tell how they are, and go."""
+"""The local stack: real servers are started, checked and stopped."""
 
 import asyncio
 import signal
@@ -12,14 +12,14 @@ import asyncpg
 import psutil
 import pytest
 
-from infra.local import kafka
 from infra.local.home import writable
-from infra.local.ports import is_open
-from infra.local.process import recorded
+from infra.local.processes.ports import is_open
+from infra.local.processes.process import recorded
+from infra.local.servers import kafka
 from infra.local.throwaway import throwaway
 from infra.local.warmup import archive_classes
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 from tests.till import Till, is_there
 
 
@@ -34,7 +34,7 @@ def running(stack_environment: dict[str, str]) -> Till:
     return Till(stack_environment)
 
 
-def test_each_server_is_asked_for_real_work(running: Till) -> None:
+def test_status_tests_each_server_with_real_work(running: Till) -> None:
     ran = running("status", "--json")
 
     assert ran.code == 0
@@ -58,7 +58,7 @@ def test_up_twice_is_harmless(running: Till) -> None:
     assert [process.pid for process in recorded(running.home)] == before
 
 
-def test_down_leaves_no_process_and_no_port(till: Till) -> None:
+def test_down_leaves_no_process_and_no_used_port(till: Till) -> None:
     assert till("up", "--only", "postgres").code == 0
     [process] = recorded(till.home)
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
@@ -81,7 +81,7 @@ def test_two_ups_at_once_start_one_server(till: Till) -> None:
     assert len({out for out, *_ in ends}) == 1
 
 
-def test_a_used_port_is_told_with_its_setting_before_anything_starts(till: Till) -> None:
+def test_a_used_port_is_an_error_that_names_its_setting_before_anything_starts(till: Till) -> None:
     with socket.create_server(("127.0.0.1", till.port("TILL_REGISTRY_PORT"))):
         ran = till("up")
 
@@ -92,7 +92,7 @@ def test_a_used_port_is_told_with_its_setting_before_anything_starts(till: Till)
     assert not (till.home / "postgres").exists()
 
 
-def test_what_was_not_started_is_down(till: Till) -> None:
+def test_a_server_that_was_not_started_is_down(till: Till) -> None:
     ran = till("status", "--json")
 
     assert ran.code == 1
@@ -167,12 +167,12 @@ def test_logs_are_followed(running: Till) -> None:
         assert following.wait(10) == 0
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match="No space is left"), writable(tmp_path):
         Path("/dev/full").write_text("one line too many")
 
 
-def test_a_home_that_cannot_be_made_is_told(till: Till) -> None:
+def test_a_home_that_cannot_be_created_is_a_clear_error(till: Till) -> None:
     (till.home / "file").touch()
 
     ran = till("up", TILL_HOME=str(till.home / "file" / "home"))
@@ -182,7 +182,7 @@ def test_a_home_that_cannot_be_made_is_told(till: Till) -> None:
     assert "TILL_HOME" in ran.err
 
 
-def test_classes_are_archived_once_and_used_ever_after(stack: Settings, tmp_path: Path) -> None:
+def test_class_archives_are_written_once_and_then_used(stack: Settings, tmp_path: Path) -> None:
     (tmp_path / "jars").symlink_to(stack.cache / "jars")
     settings = stack.model_copy(update={"cache": tmp_path})
 

@@ -1,4 +1,4 @@
-"""A fault that lies in no message: PostgreSQL refuses to append to one stream, for as long as the block."""
+"""Makes PostgreSQL refuse to append to one stream until the end of a block: a fault that no message causes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""One order, written by hand: its cart, its stock, its payment, each event with its cause."""
+"""Writes one order by hand: its cart, its stock, its payment, each event with its cause."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,12 +10,12 @@ from services.cart.api import order_of
 from services.cart.events import CartCheckedOut, CartOpened, ItemAdded
 from services.cart.events import Line as CartLine
 from services.catalog.events import ProductListed, StockReserved
+from services.common.money import Money
 from services.order.decider import payment_of
 from services.order.events import Line, LineReserved, OrderPlaced, PaymentRequested
 from services.payment.events import AuthorizationRequested
 from shared.envelope import Recorded, millis
-from shared.money import Money
-from tests.integration.written import ANN, Pen
+from tests.integration.services.written import ANN, Pen
 
 PRICE, TOTAL = Money(1190, "EUR"), Money(2380, "EUR")
 NAME = "Enamel mug"
@@ -27,7 +27,7 @@ class Story:
     pen: Pen
     sku: str
     cart_id: str
-    told: dict[str, Recorded]
+    events: dict[str, Recorded]
     """The events so far, by type."""
 
     @property
@@ -51,11 +51,11 @@ class Story:
     def lines(self) -> tuple[Line, ...]:
         return (Line(self.sku, NAME, 2, PRICE),)
 
-    def tell(self, category: str, *events: Any, because: str = "", **more: Any) -> Recorded:
-        cause = self.told[because] if because else None
+    def record(self, category: str, *events: Any, because: str = "", **more: Any) -> Recorded:
+        cause = self.events[because] if because else None
         recorded = self.pen.write(self.streams[category], *events, because=cause, **more)
         for event in events:
-            self.told[type(event).__name__] = recorded
+            self.events[type(event).__name__] = recorded
         return recorded
 
 
@@ -64,19 +64,19 @@ def listed(pen: Pen, sku: str, stock: int = 10) -> Recorded:
 
 
 def checked_out(pen: Pen, sku: str) -> Story:
-    """A cart of two pieces, at the till."""
+    """Writes a cart of two pieces that is checked out."""
     story = Story(pen, sku, str(uuid7()), {})
     at = millis(pen.at)
-    story.tell("cart", CartOpened(ANN, at))
-    story.tell("cart", ItemAdded(sku, NAME, 2, PRICE, at))
+    story.record("cart", CartOpened(ANN, at))
+    story.record("cart", ItemAdded(sku, NAME, 2, PRICE, at))
     lines = (CartLine(sku, NAME, 2, PRICE),)
-    story.tell("cart", CartCheckedOut(story.order_id, ANN, lines, TOTAL, "tok_ok", "express", SECRET))
+    story.record("cart", CartCheckedOut(story.order_id, ANN, lines, TOTAL, "tok_ok", "express", SECRET))
     return story
 
 
 def place(story: Story, at: datetime) -> None:
     order = OrderPlaced(story.order_id, story.cart_id, ANN, story.lines, TOTAL, "tok_ok", "express", SECRET, millis(at))
-    story.tell("order", order, because="CartCheckedOut", at=at)
+    story.record("order", order, because="CartCheckedOut", at=at)
 
 
 def placed(pen: Pen, sku: str) -> Story:
@@ -86,12 +86,12 @@ def placed(pen: Pen, sku: str) -> Story:
 
 
 def asked_to_pay(pen: Pen, sku: str) -> Story:
-    """Reserved; the provider has been asked, and has not answered."""
+    """Writes an order up to where the provider has been asked to authorise, and has not answered."""
     story = placed(pen, sku)
     order_id, payment_id = story.order_id, story.payment_id
-    story.tell("stock", StockReserved(sku, order_id, 2), because="OrderPlaced")
+    story.record("stock", StockReserved(sku, order_id, 2), because="OrderPlaced")
     requested = PaymentRequested(order_id, payment_id, ANN, TOTAL, "tok_ok")
-    story.tell("order", LineReserved(order_id, sku), requested, because="StockReserved")
+    story.record("order", LineReserved(order_id, sku), requested, because="StockReserved")
     asked = AuthorizationRequested(payment_id, order_id, ANN, TOTAL, "tok_ok")
-    story.tell("payment", asked, because="PaymentRequested")
+    story.record("payment", asked, because="PaymentRequested")
     return story

@@ -1,4 +1,4 @@
-"""Rolls of a shop written by hand, in a database of their own: what happened, when, and because of what."""
+"""Writes the event logs of a shop by hand, in a database of its own: each event with its time and its cause."""
 
 import asyncio
 import secrets
@@ -13,15 +13,18 @@ from uuid import UUID
 import asyncpg
 from pydantic import SecretStr
 
-from services.replay.rolls import CATEGORIES, category_of, decider_of
-from shared.codec import Codec
-from shared.database import open_pool
+from infra.settings import Settings
+from services.operations.reading.stores import category_of
+from services.shop.services import STREAMS, shop_services
 from shared.envelope import Recorded, millis
-from shared.migrations import migrate
-from shared.registry import Registry, SchemaMemory, push
-from shared.schemas import load_schemas
-from shared.settings import Settings
-from shared.store import Write, execute
+from shared.schemas.codec import Codec
+from shared.schemas.contract.event_schemas import load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import Registry
+from shared.schemas.service_schemas import ServiceSchemas
+from shared.service import migrate_service
+from shared.store.database import open_pool
+from shared.store.event_store import Write, execute
 
 ANN = "0197f3a2-6f0e-7c3b-9d51-2f6f0c8e1b7a"
 
@@ -31,7 +34,7 @@ class Pen:
     settings: Settings
     codec: Codec
     at: datetime
-    """Of the next event, unless it is said."""
+    """The time of the next event, unless the call gives one."""
     versions: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -47,12 +50,12 @@ class Pen:
         actor: str = "",
         correlation_id: str = "",
     ) -> Recorded:
-        """Of several, the last. Without a cause it is somebody's request."""
+        """Records the events of one decision, and returns the last. Without a cause, Ann has requested them."""
         self.at += timedelta(milliseconds=10)
         time = at or self.at
         request = identifier(time)
         correlation_id = correlation_id or (because.correlation_id if because else request)
-        actor = actor or (f"service:{CATEGORIES[category_of(stream_id)].service}" if because else ANN)
+        actor = actor or (f"service:{service_of(stream_id)}" if because else ANN)
         cause = because.event_id if because else request
         recorded = [
             Recorded(
@@ -74,8 +77,7 @@ class Pen:
         return recorded[-1]
 
     def store(self, write: Write) -> None:
-        service = CATEGORIES[category_of(write.events[0].stream_id)].service
-        asyncio.run(self._store(service, write))
+        asyncio.run(self._store(service_of(write.events[0].stream_id), write))
 
     def execute(self, service: str, query: str, *arguments: Any) -> list[Any]:
         return asyncio.run(self._execute(service, query, arguments))
@@ -89,16 +91,20 @@ class Pen:
             return list(await pool.fetch(query, *arguments))
 
 
+def service_of(stream_id: str) -> str:
+    return STREAMS[category_of(stream_id)].service
+
+
 def identifier(time: datetime) -> str:
-    """As the clock of who writes would have made it."""
+    """Makes the UUIDv7 that a clock showing this time would make."""
     random = secrets.randbits(74)
     return str(UUID(int=millis(time) << 80 | 7 << 76 | (random >> 62) << 64 | 2 << 62 | random & (2**62 - 1)))
 
 
 @contextmanager
 def written_shop(stack: Settings, at: datetime) -> Iterator[Pen]:
-    """A database with the tables of all services, and nothing in them."""
-    name = f"rolls_{secrets.token_hex(6)}"
+    """Creates a database with the empty tables of all services, and drops it at the end."""
+    name = f"written_{secrets.token_hex(6)}"
     url = stack.database_url.get_secret_value()
     own = stack.model_copy(update={"database_url": SecretStr(f"{url.rpartition('/')[0]}/{name}")})
     superuser = url.replace("://till:", "://postgres:", 1)  # the shop's own role may not create databases
@@ -115,11 +121,11 @@ async def _prepare(settings: Settings, codec: Codec) -> None:
     schemas = load_schemas()
     async with Registry(settings) as registry:
         await push(registry, schemas)
-        for category, kept in CATEGORIES.items():
-            await migrate(settings.database_url.get_secret_value(), kept.service)
-            async with await open_pool(settings, kept.service, 2) as pool:
-                memory = SchemaMemory(pool, registry, schemas, codec)
-                await memory.bind(kept.topic, decider_of(category).events)
+        for service in shop_services(settings):
+            await migrate_service(service, settings)
+            async with await open_pool(settings, service.name, 2) as pool:
+                service_schemas = ServiceSchemas(pool, registry, schemas, codec)
+                await service_schemas.bind(service.decider.topic, service.decider.events)
 
 
 async def _execute_at(url: str, query: str) -> None:

@@ -1,24 +1,19 @@
-"""Messages that become dead letters, and an effect that shows when it is had twice."""
+"""Messages that become dead letters, for tests of what an operator can do about them."""
 
 from collections.abc import Sequence
 
-from shared.consumer import Incoming
-from shared.database import Connection
-from shared.deadletters import Letter, letters
+from shared.messaging.incoming import Incoming
+from shared.recovery.dead_letter_queue import read_letters
+from shared.recovery.dead_letters import Letter
 from shared.service import Runtime
-from tests.integration.kit import Tallies, add, handled, relayed, running, until
+from shared.store.database import Connection
+from tests.integration.shared.effects import make_effects, note, until_reached
+from tests.integration.shared.loops import running
+from tests.integration.shared.tallies import Tallies, add, handled, relayed
 
 OLGA = "olga"
-
-
+"""The operator."""
 POISON = 666
-
-
-async def note(connection: Connection, messages: Sequence[Incoming]) -> None:
-    """An effect that shows when it is had twice: a row for each time."""
-    await connection.executemany(
-        "INSERT INTO effects VALUES ($1, $2, $3)", [(m.stream_id, m.version, m.data.amount) for m in messages]
-    )
 
 
 async def note_but_choke(connection: Connection, messages: Sequence[Incoming]) -> None:
@@ -33,21 +28,16 @@ async def effects(runtime: Runtime) -> list[tuple[str, int]]:
 
 
 async def consumed(runtime: Runtime, messages: int) -> None:
-    """The consumer is done with so many, and what it wrote is in Kafka."""
-
-    async def arrived() -> bool:
-        reached = await runtime.pool.fetchval("SELECT coalesce(sum(next_offset), 0) FROM offsets")
-        return bool(reached == messages)
-
+    """Runs the consumer until it has handled this number of messages, and publishes what it wrote."""
     async with running(runtime.consumers[0].run()):
-        await until(arrived)
+        await until_reached(runtime, messages)
     await relayed(runtime)
 
 
 async def die(tallies: Tallies, *streams: str) -> list[Letter]:
-    """A message of each stream becomes a dead letter."""
+    """Turns a message of each stream into a dead letter."""
     async with tallies.following(note_but_choke).opened() as runtime:
-        await runtime.pool.execute("CREATE TABLE effects (stream_id text, version int, amount bigint)")
+        await make_effects(runtime)
         for stream_id in streams:
             await handled(runtime, stream_id, add(POISON))
         await relayed(runtime)
@@ -56,15 +46,15 @@ async def die(tallies: Tallies, *streams: str) -> list[Letter]:
 
 
 async def all_letters(tallies: Tallies) -> list[Letter]:
-    return [letter async for letter in letters(tallies.settings, tallies.service.name)]
+    return [letter async for letter in read_letters(tallies.settings, tallies.service.name)]
 
 
-def mended(tallies: Tallies) -> Tallies:
+def repaired(tallies: Tallies) -> Tallies:
     return tallies.following(note)
 
 
 async def is_blocked(runtime: Runtime) -> bool:
-    """Some transaction of the service waits for another."""
+    """Tells whether a transaction of the service waits for another one."""
     return bool(
         await runtime.pool.fetchval(
             "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock')",

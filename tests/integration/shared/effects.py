@@ -1,17 +1,18 @@
-"""What a consumer is for: effects in the database, counted so that one that is missing or had twice shows."""
+"""Effects of a consumer in the database, counted so that a missing or repeated one shows."""
 
 from collections.abc import Awaitable, Sequence
 
-from shared.consumer import Incoming
-from shared.database import Connection
+from shared.messaging.incoming import Incoming
 from shared.service import Runtime
-from tests.integration.kit import add, handled, relayed, until
+from shared.store.database import Connection
+from tests.integration.shared.loops import until
+from tests.integration.shared.tallies import add, handled, relayed
 
 Effects = dict[tuple[str, int], int]
 
 
 async def note(connection: Connection, messages: Sequence[Incoming]) -> None:
-    """An effect that shows when it is had twice: a row for each time."""
+    """Writes a row for each message, so that a message applied twice shows."""
     await connection.executemany(
         "INSERT INTO effects VALUES ($1, $2, $3)", [(m.stream_id, m.version, m.data.amount) for m in messages]
     )
@@ -27,12 +28,12 @@ async def effects(runtime: Runtime) -> Effects:
 
 
 async def reached(runtime: Runtime) -> int:
-    """Messages done with, over all partitions."""
+    """The number of handled messages, over all partitions."""
     return int(await runtime.pool.fetchval("SELECT coalesce(sum(next_offset), 0) FROM offsets"))
 
 
 async def fill(runtime: Runtime, streams: int = 12, events: int = 3) -> Effects:
-    """Put events into the topic; the effects that they should have."""
+    """Puts events into the topic, and gives the effects that they should have."""
     for n in range(streams):
         await handled(runtime, f"tally:{n}", add(*range(1, events + 1)))
     await relayed(runtime)

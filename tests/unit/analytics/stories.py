@@ -1,4 +1,4 @@
-"""Stories of a shop in which much goes wrong, and silver as it would be after them: frames, no Kafka and no Delta."""
+"""Stories of a shop in which much goes wrong, and silver as frames after them, without Kafka and Delta."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,15 +10,16 @@ from uuid import NAMESPACE_URL, uuid5
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from analytics.tables import TOPICS, column_of, tables
+from analytics.catalog import TOPICS, column_of
+from analytics.catalog.events import event_tables
 from services.cart import events as cart
 from services.catalog import events as stock
+from services.common.money import Money
 from services.order import events as order
 from services.payment import events as payment
 from shared.envelope import millis
-from shared.money import Money
-from shared.schemas import load_schemas
-from tests.roll import NOON, Told, numbered
+from tests.roll import NOON, ShopEvent, numbered
+from tests.unit.analytics.delta import spark_type
 
 Happened = tuple[datetime, str, Any]
 MUG, POT = "MUG-1", "POT-2"
@@ -26,7 +27,7 @@ PRICES = {MUG: Money(1200, "EUR"), POT: Money(3550, "EUR")}
 
 
 class Teller:
-    """Tells one cart after the other, and what became of them. Each call is something that happens next."""
+    """Tells the story of a cart, and of the order it becomes. Each call is what happens next."""
 
     def __init__(self, cart_id: str = "cart-1", at: datetime = NOON, customer: str = "ann") -> None:
         self.cart_id, self.order_id, self.payment_id = cart_id, f"order-of-{cart_id}", f"payment-of-{cart_id}"
@@ -148,12 +149,12 @@ def renamed(sku: str, at: datetime, name: str) -> Happened:
     return at, f"stock:{sku}", stock.ProductRenamed(sku, f"{sku} as listed", name)
 
 
-def told(*stories: Teller | Happened) -> list[Told]:
+def told(*stories: Teller | Happened) -> list[ShopEvent]:
     return numbered(h for story in stories for h in (story.happened if isinstance(story, Teller) else [story]))
 
 
-def eventful(seed: int, carts: int = 12) -> list[Told]:
-    """Every turn that a cart and an order can take, at random, over some hours."""
+def eventful(seed: int, carts: int = 12) -> list[ShopEvent]:
+    """Makes random stories with every turn that a cart and an order can take, over some hours."""
     chance = random.Random(seed)
     stories = [_at_random(chance, f"{seed}-{n}", NOON + timedelta(minutes=chance.randrange(180))) for n in range(carts)]
     rename = renamed(MUG, NOON + timedelta(minutes=60), "Mug, large")
@@ -193,10 +194,10 @@ def _at_random(chance: random.Random, name: str, at: datetime) -> Teller:
             return story
 
 
-def silver_of(spark: SparkSession, events: Sequence[Told], batches: Iterable[int] = ()) -> dict[str, DataFrame]:
-    """Each silver table; with `batches`, one number for each event, in a column `batch`."""
+def silver_of(spark: SparkSession, events: Sequence[ShopEvent], batches: Iterable[int] = ()) -> dict[str, DataFrame]:
+    """Makes each silver table. `batches` has a number for each event, which goes to the column `batch`."""
     numbers = list(batches) or [0] * len(events)
-    columns = {table.name.removeprefix("silver."): table.columns for table in tables(spark, load_schemas())}
+    columns = {table.name.removeprefix("silver."): spark_type(table) for table in event_tables()}
     return {
         table: spark.createDataFrame(
             list(_rows(topic, events, numbers, columns[table].names)),
@@ -206,7 +207,9 @@ def silver_of(spark: SparkSession, events: Sequence[Told], batches: Iterable[int
     }
 
 
-def _rows(topic: str, events: Sequence[Told], batches: Sequence[int], columns: list[str]) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    topic: str, events: Sequence[ShopEvent], batches: Sequence[int], columns: list[str]
+) -> Iterator[tuple[Any, ...]]:
     for n, (one, batch) in enumerate(zip(events, batches, strict=True)):
         if one.topic == topic:
             kind = type(one.event).__name__

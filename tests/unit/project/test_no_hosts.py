@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WRITTEN_BY_UV = {"uv.lock"}
 
 REGISTRY_HOST = re.compile(
@@ -25,7 +25,7 @@ def found_in(text: str) -> list[str]:
 
 
 def project_files() -> list[Path]:
-    """Those under version control and those about to be, as git sees them."""
+    """Returns the files that git tracks, and new ones that it does not ignore."""
     # safe.directory: the checkout may belong to another user than the one who runs the tests.
     git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -48,7 +48,7 @@ def test_the_project_is_looked_at() -> None:
         "pyproject.toml",
         "shared/settings.py",
         "infra/docker/Dockerfile",
-        "tests/unit/test_no_hosts.py",
+        "tests/unit/project/test_no_hosts.py",
     } <= names
 
 

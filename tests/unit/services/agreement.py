@@ -1,4 +1,4 @@
-"""Whether event classes and their newest schemas say the same: names, order and types of the fields."""
+"""Compares event classes with their newest schemas: names, order and types of the fields."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ PLAIN: dict[type, tuple[str, ...]] = {str: ("string",), int: ("int", "long"), bo
 
 
 def newest(folder: str) -> dict[str, dict[str, Any]]:
-    """The newest schema of each record in a folder of `schemas/`, by full name."""
+    """Returns the newest schema of each record in a folder of `schemas/`, by full name."""
     found: dict[str, tuple[int, dict[str, Any]]] = {}
     for file in (SCHEMAS / folder).iterdir():
         name, version = file.name.removesuffix(".avsc").split(".v")
@@ -28,7 +28,7 @@ def newest(folder: str) -> dict[str, dict[str, Any]]:
 
 
 def there_and_back(record: dict[str, Any], schema: dict[str, Any]) -> Any:
-    """Written as Avro and read again, the shared types known by name."""
+    """Writes the record as Avro and reads it back; the shared types are known by name."""
     known: dict[str, Any] = {}
     for name in ("Money", "Line"):  # a Line needs Money
         parse_schema(newest("shared")[f"tillroll.{name}"], known)

@@ -1,4 +1,4 @@
-"""Given these events, when this command, then those events (or this refusal): how a decider is tested here.
+"""The form of a decider test: given these events, when this command, then those events or this refusal.
 
 A decider is a module with `initial`, `decide` and `evolve`; no fixture and no fake is needed.
 """
@@ -35,11 +35,11 @@ class Outcome(Generic[Event]):
     def nothing(self) -> None:
         self.then()
 
-    def refused(self, code: str, *saying: str) -> None:
+    def refused(self, code: str, *phrases: str) -> None:
         with pytest.raises(Refused) as refusal:
             self.decide()
         assert refusal.value.code == code
-        assert all(words in refusal.value.message for words in saying), refusal.value.message
+        assert all(phrase in refusal.value.message for phrase in phrases), refusal.value.message
 
 
 @dataclass(frozen=True)

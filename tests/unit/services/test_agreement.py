@@ -1,11 +1,11 @@
-"""The check of classes against schemas sees each kind of disagreement."""
+"""The comparison of classes with schemas finds every kind of disagreement."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from shared.money import Money
-from tests.unit.agreement import disagreements, undocumented
+from services.common.money import Money
+from tests.unit.services.agreement import disagreements, undocumented
 
 
 @dataclass
@@ -42,7 +42,7 @@ def test_a_disagreement_is_seen(fields: list[dict[str, object]]) -> None:
     assert len(disagreements(Paid, {"fields": fields})) == 1
 
 
-def test_what_may_be_none_may_be_null_and_must_be_able_to() -> None:
+def test_an_optional_field_is_nullable_in_the_schema() -> None:
     assert disagreements(Noted, {"fields": [{"name": "remark", "type": ["null", "string"]}]}) == []
     assert len(disagreements(Noted, {"fields": [{"name": "remark", "type": "string"}]})) == 1
 

@@ -1,4 +1,4 @@
-"""A loop that is told to end ends, although something it waited for has swallowed the message."""
+"""A cancelled loop ends, although something that it waited for has swallowed the cancellation."""
 
 import asyncio
 from contextlib import suppress
@@ -16,7 +16,7 @@ def anyio_backend() -> str:
 
 
 async def swallow() -> None:
-    """As `asyncio.wait_for` of Python 3.11 does now and then."""
+    """Swallows a cancellation, as `asyncio.wait_for` of Python 3.11 sometimes does."""
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""The envelope of an event: what is stored can be told from its headers, and the other way round."""
+"""The envelope of an event: stored events become headers, and headers become the same events again."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -43,8 +43,8 @@ def test_an_event_comes_back_from_its_headers_to_the_microsecond(event: Recorded
 
 
 @given(events)
-def test_headers_are_a_function_of_what_is_stored(event: Recorded) -> None:
-    """Or a republished message would differ from the first."""
+def test_headers_depend_on_the_stored_event_alone(event: Recorded) -> None:
+    """Otherwise a republished message would differ from the first one."""
     again = Recorded(*event)
     assert pack_headers(cloud_event_headers(again, "/s")) == pack_headers(cloud_event_headers(event, "/s"))
 
@@ -80,7 +80,7 @@ def test_milliseconds_are_rounded_down(moment: datetime) -> None:
     assert from_millis(millis(moment)) == moment - timedelta(microseconds=moment.microsecond % 1000)
 
 
-def test_a_time_is_told_in_utc_with_all_its_digits() -> None:
+def test_a_time_is_written_in_utc_with_all_its_digits() -> None:
     berlin = timezone(timedelta(hours=2))
     assert rfc3339(datetime(2026, 5, 1, 14, 0, 0, tzinfo=berlin)) == "2026-05-01T12:00:00.000000Z"
 

@@ -1,4 +1,4 @@
-"""Settings: where a value comes from, what is said of a wrong one, and that no secret is ever shown."""
+"""Settings: where a value comes from, how a wrong one is reported, and that no secret is ever shown."""
 
 import json
 import os
@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
-from infra.cli.settings import MASK, settings, shown
-from infra.cli.settings_page import GROUPS, page
+from infra.cli import till
+from infra.cli.commands.shop.settings import MASK, masked
+from infra.cli.reference.settings_page import GROUPS, page
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VARIABLES = {f"TILL_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -27,7 +28,7 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def till_settings(*options: str) -> Result:
-    return CliRunner().invoke(settings, options, catch_exceptions=False)
+    return CliRunner().invoke(till, ["settings", *options], catch_exceptions=False)
 
 
 def listed() -> dict[str, dict[str, object]]:
@@ -162,9 +163,9 @@ def secret_settings() -> list[str]:
     return [name for name, field in Settings.model_fields.items() if field.annotation is SecretStr]
 
 
-def test_what_sounds_secret_is_typed_as_secret() -> None:
-    sounding = {name for name in Settings.model_fields if re.search("password|secret|_key$|database_url", name)}
-    assert sounding == set(secret_settings())
+def test_every_setting_with_the_name_of_a_secret_is_typed_as_one() -> None:
+    named_so = {name for name in Settings.model_fields if re.search("password|secret|_key$|database_url", name)}
+    assert named_so == set(secret_settings())
 
 
 @pytest.mark.parametrize("name", secret_settings())
@@ -191,7 +192,7 @@ def test_an_invalid_secret_is_not_in_the_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"),
+    ("value", "shown"),
     [
         (SecretStr(""), ""),
         (SecretStr("hush"), MASK),
@@ -209,8 +210,8 @@ def test_an_invalid_secret_is_not_in_the_error(monkeypatch: pytest.MonkeyPatch) 
         (None, None),
     ],
 )
-def test_what_is_seen_of_a_value(value: object, seen: object) -> None:
-    assert shown(value) == seen
+def test_a_value_is_shown_with_its_secret_parts_masked(value: object, shown: object) -> None:
+    assert masked(value) == shown
 
 
 def test_the_page_in_docs_is_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""`till schemas`: the Avro contract, what may be said against it, and what the registry has of it."""
+"""`till schemas`: lists, checks, releases and registers the Avro schemas of the events."""
 
 import asyncio
 from dataclasses import asdict
@@ -8,40 +8,45 @@ from typing import Any
 import click
 from rich.text import Text
 
-from infra.cli.console import as_json, err, out, print_json
-from shared import contract, registered, released
-from shared.contract import Problem
+from infra.cli.render.console import err, json_option, out, print_json
+from infra.cli.render.program import program
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.registry import Registry, RegistryUnavailable
-from shared.registry import push as push_all
-from shared.schema_files import SHARED_TYPES
-from shared.schemas import ROOT, EventSchema, Schemas, load_schemas
-from shared.settings import Settings
+from shared.schemas.contract import release_lock
+from shared.schemas.contract.checks import SchemaProblem, find_problems
+from shared.schemas.contract.event_schemas import ROOT, EventSchema, Schemas, load_schemas
+from shared.schemas.contract.files import SHARED_TYPES
+from shared.schemas.registration import push as push_all
+from shared.schemas.registry import Registry, RegistryUnavailable
+from shared.schemas.registry_drift import RegistryDrift, compare_with_registry
 
 
 @click.group()
 def schemas() -> None:
-    """The event schemas: see, check, release and register them.
+    """List, check, release and register the event schemas.
 
     \b
     Examples:
       till schemas list
-      till schemas check --offline     every version against all before it, in words
-      till schemas push                register what the registry does not have yet
+      till schemas check --offline     compare each version with all others, without a registry
+      till schemas push                register schemas that the registry lacks
     """
 
 
 @schemas.command("list")
-@as_json
+@json_option
 def list_(as_json: bool) -> None:
-    """Every version of every event, with its subject, and its id where the registry can be asked."""
+    """List every version of every event.
+
+    Each is shown with its subject and, if the registry answers, its id.
+    """
     loaded = load_schemas()
     try:
         ids = asyncio.run(_compare(loaded)).ids
     except RegistryUnavailable as away:
         ids = {}
         err.print(Text(f"Ids are not shown: {away.message}", "dim"))
-    unreleased = released.unreleased(ROOT)
+    unreleased = release_lock.unreleased_files(ROOT)
     rows = [(schema, ids.get(str(schema)), f"{schema}.avsc" in unreleased) for schema in loaded.all]
     if as_json:
         print_json([_listed(loaded, *row) for row in rows])
@@ -56,16 +61,16 @@ def list_(as_json: bool) -> None:
 
 
 @schemas.command()
-@click.option("--offline", is_flag=True, help="Only what needs no registry.")
-@as_json
+@click.option("--offline", is_flag=True, help="Check only what needs no registry.")
+@json_option
 @click.pass_context
 def check(context: click.Context, offline: bool, as_json: bool) -> None:
-    """Check that every version can be read by every other, and that nothing released has changed.
+    """Check that versions are compatible and released ones unchanged.
 
-    Then the registry is asked whether it would take the new ones. Nothing is registered. Exit code 1 on a problem,
-    and where the registry does not answer.
+    Every version must be readable by every other, and the registry must accept the new ones. Nothing is registered.
+    Exit code 1 on a problem, or if the registry does not answer.
     """
-    problems = contract.problems()
+    problems = find_problems()
     away, asked = None, False
     if not problems and not offline:
         try:
@@ -74,25 +79,25 @@ def check(context: click.Context, offline: bool, as_json: bool) -> None:
         except RegistryUnavailable as error:
             away = error
     ok = not problems and away is None
-    new = released.unreleased(ROOT)
+    new = release_lock.unreleased_files(ROOT)
     if as_json:
         print_json({"ok": ok, "problems": list(map(asdict, problems)), "unreleased": new, "registry_asked": asked})
     else:
         _print_problems(problems)
         if not problems:
-            _print_sound(load_schemas(), asked)
+            _print_valid(load_schemas(), asked)
         if new:
             named = ", ".join(new[:3]) + (", ..." if new[3:] else "")
-            out.print(Text(f"{len(new)} not released yet (till schemas release): {named}", "dim"))
+            out.print(Text(f"{len(new)} not released yet ({program()} schemas release): {named}", "dim"))
     if away:
         raise OperatorError(away.message, f"{away.hint} Without a registry: till schemas check --offline")
     context.exit(0 if ok else 1)
 
 
 @schemas.command()
-@as_json
+@json_option
 def push(as_json: bool) -> None:
-    """Register every schema and set the compatibility rule. What is there already stays as it is."""
+    """Register every schema and set the compatibility rule. Registered schemas stay as they are."""
     ids = asyncio.run(_push())
     if as_json:
         print_json(ids)
@@ -102,36 +107,47 @@ def push(as_json: bool) -> None:
 
 @schemas.command()
 @click.argument("folders", nargs=-1)
-@as_json
+@json_option
 @click.pass_context
 def release(context: click.Context, folders: tuple[str, ...], as_json: bool) -> None:
-    """Write the checksums of new files into schemas/released.lock: from then on they must not change.
+    """Release new schemas: from then on they must not change.
 
-    FOLDERS of schemas/ limit it. Their golden bytes are added with: python -m tests.golden
+    Their checksums are written to schemas/released.lock. With FOLDERS, only schemas in these folders of schemas/ are
+    released. Afterwards add an example of each to the golden archive: python -m tests.golden
     """
     known = {schema.folder for schema in load_schemas().all} | {SHARED_TYPES}
     if unknown := set(folders) - known:
         raise click.UsageError(f"schemas/ has no {', '.join(sorted(unknown))}. It has: {', '.join(sorted(known))}.")
-    problems = contract.problems()
+    problems = find_problems()
     if problems:
         _print_problems(problems)
         context.exit(1)
-    added = released.release(Path(str(ROOT)), folders)
+    added = release_lock.release(Path(str(ROOT)), folders)
     if as_json:
         print_json(added)
         return
-    out.print("\n".join(added) or "Everything was released before.")
+    out.print("\n".join(added) or "Everything is released already.")
 
 
 @schemas.command()
-def docs() -> None:
-    """Print the catalogue of events, docs/events.md."""
-    from infra.cli.events_page import page
+@click.option(
+    "--examples",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with an example of each event, such as tests/golden. Reactions to an event are found with it.",
+)
+def docs(examples: Path | None) -> None:
+    """Print the event catalogue, docs/events.md.
 
-    click.echo(page(), nl=False)
+    \b
+    Example:
+      till schemas docs --examples tests/golden > docs/events.md
+    """
+    from infra.cli.reference.events_page import page
+
+    click.echo(page(examples), nl=False)
 
 
-def _print_problems(problems: list[Problem]) -> None:
+def _print_problems(problems: list[SchemaProblem]) -> None:
     for problem in problems:
         out.print(Text.assemble(("✗ ", "bold red"), (problem.where, "bold"), f"  {problem.what}"))
         out.print(Text(f"  → {problem.instead}"))
@@ -139,10 +155,10 @@ def _print_problems(problems: list[Problem]) -> None:
         out.print(f"{len(problems)} {'problem' if len(problems) == 1 else 'problems'}.")
 
 
-def _print_sound(loaded: Schemas, asked: bool) -> None:
-    said = f"{len(loaded.all)} schemas of {len(loaded.records)} records: every version reads every other, "
+def _print_valid(loaded: Schemas, asked: bool) -> None:
+    checked = f"{len(loaded.all)} schemas of {len(loaded.records)} records: every version reads every other, "
     agrees = " The registry agrees." if asked else ""
-    out.print(Text.assemble(("✓ ", "green"), said, "and nothing released has changed.", agrees))
+    out.print(Text.assemble(("✓ ", "green"), checked, "and nothing released has changed.", agrees))
 
 
 def _listed(loaded: Schemas, schema: EventSchema, schema_id: int | None, is_new: bool) -> dict[str, Any]:
@@ -166,9 +182,9 @@ def _short(record: str) -> str:
     return record.rpartition(".")[2]
 
 
-async def _compare(loaded: Schemas) -> registered.Registered:
+async def _compare(loaded: Schemas) -> RegistryDrift:
     async with Registry(Settings.load()) as registry:
-        return await registered.compare(registry, loaded)
+        return await compare_with_registry(registry, loaded)
 
 
 async def _push() -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""`till topics`: what is declared, what the cluster has, and where they differ."""
+"""`till topics`: compares the declared topics with those of the cluster."""
 
 import asyncio
 from dataclasses import asdict
@@ -7,22 +7,25 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from shared.settings import Settings
+from infra.cli.render.console import json_option, out, print_json
+from infra.settings import Settings
 
 
 @click.command()
-@click.option("--create", is_flag=True, help="Create those that are missing. One that differs is left as it is.")
-@as_json
+@click.option("--create", is_flag=True, help="Create missing topics. A topic that differs is left as it is.")
+@json_option
 @click.pass_context
 def topics(context: click.Context, create: bool, as_json: bool) -> None:
-    """Compare the declared topics with the cluster's. Exit code 1 on a difference; nothing is ever altered."""
-    from shared.topics import compare, declared_topics, ensure
+    """Compare the declared topics with the cluster's. Exit code 1 on a difference. No topic is altered.
+
+    Topics are declared in schemas/topics.toml.
+    """
+    from shared.messaging.topics import compare_topics, declared_topics, ensure_topics
 
     declared, settings = declared_topics(), Settings.load()
     if create:
-        asyncio.run(ensure(settings, declared))
-    found = asyncio.run(compare(settings, declared))
+        asyncio.run(ensure_topics(settings, declared))
+    found = asyncio.run(compare_topics(settings, declared))
     if as_json:
         print_json({"ok": found.agrees, "declared": [asdict(topic) for topic in declared], **asdict(found)})
     else:

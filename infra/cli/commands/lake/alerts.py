@@ -1,28 +1,28 @@
-"""`till lake alerts`: the fast path of fraud alone, without tables."""
+"""`till lake alerts`: judges payments and sends fraud alerts, without writing tables."""
 
 from typing import TYPE_CHECKING
 
 import click
 
-from infra.cli.console import as_json as json_option
-from infra.cli.console import out, print_json
-from infra.cli.lake_spark import alone
-from infra.cli.lake_stream import Background, told_to_stop
-from infra.cli.lake_work import opened, require_kafka
-from infra.cli.progress import progress
-from shared.settings import Settings
+from infra.cli.commands.lake.spark import alone
+from infra.cli.commands.lake.stream import stop_signal
+from infra.cli.commands.lake.work import open_lake, require_kafka
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.progress import progress
+from infra.settings import Settings
 
 if TYPE_CHECKING:
     from analytics.fraud.stream import AlertStream
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Judge what is there by now, and stop.")
+@click.option("--once", is_flag=True, help="Judge the payments that are there now, then stop.")
 @json_option
 def alerts(once: bool, as_json: bool) -> None:
-    """Judge payments straight from Kafka and send fraud alerts, until Ctrl-C. `till lake stream` does this, and more.
+    """Judge payments and send fraud alerts, until Ctrl-C.
 
-    Alerts go to fraud.alerts, where the payment service hears them. What makes one is in analytics/fraud/rules.toml.
+    Payments are read straight from Kafka. Alerts go to the topic fraud.alerts, which the payment service consumes. The
+    rules are in analytics/fraud/rules.toml. `till lake stream` includes this.
 
     \b
     Examples:
@@ -33,14 +33,14 @@ def alerts(once: bool, as_json: bool) -> None:
 
     settings = Settings.load()
     require_kafka(settings)
-    with alone(settings), progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        stream = AlertStream(spark, settings)
-        watch("alerts", "judging payments")
+    with alone(settings), progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
+        stream = AlertStream(lake)
+        shown.note("alerts", "judging payments")
         if once:
-            stream.bring_up_to_date()
+            stream.judge_available()
         else:
             _follow(stream)
-        watch("alerts", f"done: {stream.sent:,} sent")
+        shown.note("alerts", f"done: {stream.sent:,} sent")
     if as_json:
         print_json({"sent": stream.sent})
     else:
@@ -48,8 +48,10 @@ def alerts(once: bool, as_json: bool) -> None:
 
 
 def _follow(stream: "AlertStream") -> None:
-    with told_to_stop() as stop:
-        background = Background(stream)
+    from analytics.pipeline import BackgroundAlerts
+
+    with stop_signal() as stop:
+        background = BackgroundAlerts(stream)
         while not stop.wait(0.2) and not background.failure:
             pass
         background.stop()

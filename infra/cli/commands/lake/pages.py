@@ -1,4 +1,4 @@
-"""What `till lake` shows without Spark: the tables and how fresh they are, the report, the ten questions."""
+"""`till lake tables`, `report` and `questions`: pages about the lake that need no Spark."""
 
 import asyncio
 from dataclasses import asdict
@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from infra.cli.cells import markdown, print_rows
-from infra.cli.console import as_json, err, out, print_json
-from infra.cli.moments import ago, span
-from infra.cli.sql import said_in_a_line
+from analytics.settings import LakeSettings
+from infra.cli.commands.lake.sql import wrong_query_as_bad_input
+from infra.cli.render.console import err, json_option, out, print_json
+from infra.cli.render.moments import ago, span
+from infra.cli.render.tables import markdown, print_rows
+from infra.cli.render.values import size
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from analytics.reading.freshness import Behind, Freshness
+    from analytics.query.freshness import Freshness, Lag
 
-KB, MB = 1_000, 1_000_000
 PAGE = """\
 # Ten questions to the lake
 
-Written by `till lake questions --markdown`, from the lake of a shop that had just been open for a minute:
+Written by `till lake questions --markdown`, from the lake of a shop that had been open for a minute:
 
     till up
     till simulate --shoppers 12 --seconds 60 --seed 7 --fraud 0.1
@@ -32,17 +33,17 @@ Written by `till lake questions --markdown`, from the lake of a shop that had ju
     till lake questions
 
 The seed fixes what the shoppers want, not how fast your machine serves them: your figures will be near these, not the
-same. Each question is asked with `till sql "..."`, which needs no Spark; add `--at -10m` to ask the lake as it was ten
-minutes ago, `--json` or `--csv` to go on with the answer elsewhere. The tables are told of in [lake.md](lake.md).
+same. Run a query with `till sql "..."`, which needs no Spark. Add `--at -10m` to query the lake as it was ten minutes
+ago, `--json` or `--csv` to use the answer elsewhere. [tables.md](tables.md) describes the tables.
 """
 
 
 @click.command()
-@as_json
+@json_option
 def tables(as_json: bool) -> None:
-    """The tables: rows, size, versions, and how far each is behind Kafka, in events and in time.
+    """List the tables: rows, size, versions, and lag behind Kafka.
 
-    Works while Spark, and while Kafka is down; then only the tables are shown.
+    Works without Spark. If Kafka is down, the lag is not shown.
 
     \b
     Examples:
@@ -59,7 +60,7 @@ def tables(as_json: bool) -> None:
         (
             t.name,
             f"{t.rows:,}",
-            _size(t.bytes),
+            size(t.bytes),
             f"{t.files:,}",
             f"{t.version:,}",
             ago(t.committed),
@@ -69,31 +70,39 @@ def tables(as_json: bool) -> None:
     ]
     print_rows(list(columns), list(columns.values()), rows)
     if fresh.kafka:
-        err.print(Text(f"{fresh.kafka}. How far behind it the tables are is not known.", "yellow"))
+        err.print(Text(f"{fresh.kafka}. How far the tables are behind it is not known.", "yellow"))
 
 
 @click.command()
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="[default: report.html in the home]"
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [default: report.html in TILL_HOME]",
 )
-@as_json
+@json_option
 def report(output: Path | None, as_json: bool) -> None:
-    """Write one HTML page with plots: sales, funnel, products, fraud, freshness. It opens without a network.
+    """Write a report with plots, as one HTML page.
+
+    It shows sales, the funnel, products, fraud and freshness, and opens without a network.
 
     \b
     Examples:
       till lake report
       till lake report -o monday.html
     """
-    from analytics.report.page import page
+    from analytics.lake import LakeFiles
+    from analytics.report.page import render_report
 
     settings = Settings.load()
-    written = page(settings, _freshness(settings), datetime.now(UTC))
+    written = render_report(LakeFiles(settings), _freshness(settings), datetime.now(UTC), settings.currency)
     file = (output or settings.home / "report.html").absolute()
     try:
         file.write_text(written, encoding="utf-8")
     except OSError as error:
-        raise OperatorError(f"{file} cannot be written: {error.strerror}.", "Name another with --output.") from error
+        raise OperatorError(
+            f"{file} cannot be written: {error.strerror}.", "Choose another file with --output."
+        ) from error
     if as_json:
         print_json({"file": str(file), "bytes": len(written.encode())})
     else:
@@ -101,26 +110,27 @@ def report(output: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the page docs/questions.md.")
-@as_json
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the answers as a page, docs/questions.md.")
+@json_option
 def questions(as_markdown: bool, as_json: bool) -> None:
-    """Ten questions of an analyst, with their SQL, answered by this lake.
+    """Answer ten questions of an analyst, each with its SQL.
 
     \b
     Examples:
       till lake questions
       till lake questions --markdown > docs/questions.md
     """
-    from analytics.reading.asking import ask
+    from analytics.lake import LakeFiles
+    from analytics.query.ask import ask
     from analytics.report.questions import QUESTIONS
 
-    settings = Settings.load()
+    lake = LakeFiles(Settings.load())
     documents: list[dict[str, Any]] = []
     if as_markdown:
         click.echo(PAGE)
     for n, question in enumerate(QUESTIONS, 1):
-        with said_in_a_line():
-            answer = ask(settings, question.sql)
+        with wrong_query_as_bad_input():
+            answer = ask(lake, question.sql)
             rows = list(answer.rows)
         if as_json:
             answers = [dict(zip(answer.columns, row, strict=True)) for row in rows]
@@ -139,34 +149,31 @@ def questions(as_markdown: bool, as_json: bool) -> None:
 
 
 def _freshness(settings: Settings) -> "Freshness":
-    from analytics.reading.freshness import freshness
+    from analytics.lake import LakeFiles
+    from analytics.query.freshness import measure_freshness
 
-    fresh = asyncio.run(freshness(settings))
-    if not fresh.tables:
-        raise OperatorError(f"There is no lake yet in {settings.lake}.", "It is made by: till lake run")
-    return fresh
+    lake = LakeFiles(settings)
+    lake.require_tables()
+    return asyncio.run(measure_freshness(lake))
 
 
-def lake_line(settings: Settings) -> str:
-    """For `till status`: how far silver and gold are behind Kafka. Empty where nothing of a lake is installed."""
+def lake_line(settings: LakeSettings) -> str:
+    """Tells for `till status` how far silver and gold are behind Kafka; empty if the lake's packages are missing."""
     try:
-        from analytics.reading.freshness import freshness, furthest_behind
+        from analytics.lake import LakeFiles
+        from analytics.query.freshness import greatest_lag, measure_freshness
     except ModuleNotFoundError:
         return ""
-    fresh = asyncio.run(freshness(settings))
+    fresh = asyncio.run(measure_freshness(LakeFiles(settings)))
     if not fresh.tables:
-        return "none yet; it is made by: till lake run"
-    behind = {layer: furthest_behind(fresh.tables, layer) for layer in ("silver", "gold")}
-    told = [f"{layer} {_behind(it) or 'not known'}" for layer, it in behind.items() if it or layer == "silver"]
+        return "none yet; fill it with: till lake run"
+    behind = {layer: greatest_lag(fresh.tables, layer) for layer in ("silver", "gold")}
+    lags = [f"{layer} {_behind(it) or 'not known'}" for layer, it in behind.items() if it or layer == "silver"]
     newest = max(table.committed for table in fresh.tables)
-    return f"behind Kafka: {', '.join(told)}; last commit {ago(newest)}"
+    return f"behind Kafka: {', '.join(lags)}; last commit {ago(newest)}"
 
 
-def _size(bytes_: int) -> str:
-    return f"{bytes_ / MB:,.1f} MB" if bytes_ >= MB else f"{bytes_ / KB:,.0f} kB"
-
-
-def _behind(behind: "Behind | None") -> str:
+def _behind(behind: "Lag | None") -> str:
     if behind is None:
         return ""
     return f"{behind.events:,} events, {span(behind.seconds)}" if behind.events else "up to date"

@@ -1,19 +1,19 @@
-"""Spark at work for a command: one driver at a time, its noise in a log, what ends it in a line."""
+"""Runs Spark for a command: one writer at a time, its output in a log, its failure as one line."""
 
-import fcntl
 import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.cli.console import err
+from infra.cli.render.console import err
 from infra.local.home import log_folder, run_folder, writable
-from infra.local.logs import begin
+from infra.local.processes.logs import begin
+from infra.lock import open_lock
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,20 +23,20 @@ LOG = "lake"
 
 @contextmanager
 def at_work(settings: Settings) -> Iterator["SparkSession"]:
-    """A session that ends with the block. Java and the jars are looked for first: they may be what is missing."""
-    from infra.jars import jars
-    from infra.java import find_java
+    """Opens a session that ends with the block. Missing Java or jars are reported before Spark is imported."""
+    from infra.jars.bundles import jars
+    from infra.java.runtime import find_java
 
     find_java(settings)
     jars(settings, "spark")
-    with _noise_in_a_log(settings.home) as log:
+    with _stderr_to_log(settings.home) as log:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
-        from infra.spark import open_spark
+        from infra.lake.spark import open_spark
 
         try:
-            with _born_talking_to(log):
+            with _stdout_redirected_to(log):
                 spark = open_spark(settings)
             try:
                 yield spark
@@ -44,31 +44,26 @@ def at_work(settings: Settings) -> Iterator["SparkSession"]:
                 spark.stop()
         except (PySparkException, Py4JError) as error:
             traceback.print_exc()  # into the log
-            raise OperatorError(f"Spark has given up: {_reason(error)}", f"All of it is in {log}") from error
+            raise OperatorError(f"Spark has failed: {_reason(error)}", f"The whole log is in {log}") from error
 
 
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """One ingest at a time. The kernel drops the lock with its holder, so none is ever stale."""
-    with writable(settings.home):
-        run_folder(settings.home).mkdir(parents=True, exist_ok=True)
-        lock = os.open(run_folder(settings.home) / "lake.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise OperatorError(
-            "Another till lake run or stream is at work on this lake.", "Wait for it, or stop it with Ctrl-C."
-        ) from None
-    try:
+    """Lets one command at a time write to the lake."""
+    with ExitStack() as held:
+        with writable(settings.home):
+            run_folder(settings.home).mkdir(parents=True, exist_ok=True)
+            take = held.enter_context(open_lock(run_folder(settings.home) / "lake.lock"))
+        if not take():
+            raise OperatorError(
+                "Another till lake run or stream is at work on this lake.", "Wait for it, or stop it with Ctrl-C."
+            )
         yield
-    finally:
-        os.close(lock)
 
 
 @contextmanager
-def _noise_in_a_log(home: Path) -> Iterator[Path]:
-    """What Spark's Java, its launcher and Python's own warnings write to standard error. Ours still reaches it."""
+def _stderr_to_log(home: Path) -> Iterator[Path]:
+    """Sends to a log what Spark and Python's warnings write to standard error. `err` still prints to the terminal."""
     with writable(home):
         log_folder(home).mkdir(parents=True, exist_ok=True)
         log = begin(home, LOG)
@@ -85,8 +80,8 @@ def _noise_in_a_log(home: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _born_talking_to(log: Path) -> Iterator[None]:
-    """A JVM keeps the standard output that it is started with, and Delta tells there what it deletes."""
+def _stdout_redirected_to(log: Path) -> Iterator[None]:
+    """Redirects standard output. A JVM keeps the one it is started with, and Delta prints there what it deletes."""
     sys.stdout.flush()
     ours = os.dup(1)
     with log.open("ab") as file:
@@ -100,7 +95,7 @@ def _born_talking_to(log: Path) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The first line that is not about where it happened."""
+    """Returns the first line of the error."""
     java = getattr(error, "java_exception", None)
-    said = str(java.toString() if java is not None else error).strip() or type(error).__name__
-    return said.splitlines()[0][:300]
+    message = str(java.toString() if java is not None else error).strip() or type(error).__name__
+    return message.splitlines()[0][:300]

@@ -1,4 +1,4 @@
-"""`till sql`: a question to the lake, answered without Spark."""
+"""`till sql`: queries the lake, without Spark."""
 
 import csv
 import sys
@@ -11,32 +11,34 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from infra.cli.cells import as_json as object_of
-from infra.cli.cells import field, print_rows
-from infra.cli.console import as_json, err
-from infra.cli.moments import MOMENT, both
-from infra.cli.refusals import BadInput
+from infra.cli.render.console import err, json_option
+from infra.cli.render.errors import BadInput
+from infra.cli.render.moments import FORMATS, MOMENT, both
+from infra.cli.render.tables import print_rows
+from infra.cli.render.values import csv_field, row_as_json
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 if TYPE_CHECKING:
-    from analytics.reading.asking import Answer
+    from analytics.query.ask import Answer
 
 SHOWN = 100
 
 
 @click.command()
 @click.argument("query", metavar="QUERY")
-@click.option("--at", type=MOMENT, help="As the lake was then: RFC 3339, or -5m, -2h, -1d.")
-@click.option("--limit", type=click.IntRange(0), help=f"Rows to print; 0 is all.  [default: {SHOWN}, all to machines]")
+@click.option("--at", type=MOMENT, help=f"Query the lake as it was then: {FORMATS}.")
+@click.option(
+    "--limit", type=click.IntRange(0), help=f"Rows to print; 0 means all.  [default: {SHOWN}; all for machines]"
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@as_json
+@json_option
 def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_json: bool) -> None:
-    """Ask the lake. QUERY is one SELECT (DuckDB's SQL), or - to read it from standard input.
+    """Query the lake. QUERY is one SELECT in DuckDB's SQL, or - to read it from standard input.
 
-    Tables are bronze.events, silver.*, gold.*; where there was a till lake batch, also batch.*, speed.*, and serving.*,
-    which is both. Nothing can be written. With --at, all tables of the query are shown as of one moment: what had been
-    committed then, up to the same messages of Kafka.
+    Tables are bronze.events, silver.* and gold.*; after a till lake batch also batch.*, speed.* and serving.*, which
+    combines both. Nothing can be written. With --at, all tables are read as of one moment: what was committed then, up
+    to the same messages of Kafka.
 
     \b
     Examples:
@@ -47,11 +49,12 @@ def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_jso
       till sql "SELECT item_added.sku, sum(item_added.quantity) FROM silver.cart_events GROUP BY 1 ORDER BY 2 DESC"
     """
     if as_csv and as_json:
-        raise click.UsageError("--csv or --json, not both.")
-    with said_in_a_line():
-        from analytics.reading.asking import ask
+        raise click.UsageError("--csv and --json exclude each other.")
+    with wrong_query_as_bad_input():
+        from analytics.lake import LakeFiles
+        from analytics.query.ask import ask
 
-        answer = ask(Settings.load(), sys.stdin.read() if query == "-" else query, at)
+        answer = ask(LakeFiles(Settings.load()), sys.stdin.read() if query == "-" else query, at)
         if at:
             versions = ", ".join(f"{name} version {version}" for name, version in answer.versions.items())
             err.print(Text(f"As of {both(at)}: {versions}.", "dim"))
@@ -64,11 +67,13 @@ def sql(query: str, at: datetime | None, limit: int | None, as_csv: bool, as_jso
 
 
 @contextmanager
-def said_in_a_line() -> Iterator[None]:
+def wrong_query_as_bad_input() -> Iterator[None]:
     try:
-        from analytics.reading.queries import WrongQuery
+        from analytics.query.parse import WrongQuery
     except ModuleNotFoundError as missing:
-        raise OperatorError(f"{missing.name} is not installed here.", "A service image carries no lake.") from missing
+        raise OperatorError(
+            f"{missing.name} is not installed here.", "A service image does not contain the lake."
+        ) from missing
     try:
         yield
     except WrongQuery as wrong:
@@ -85,10 +90,10 @@ def _print_table(answer: "Answer", limit: int) -> None:
 
 
 def _print_json(answer: "Answer", limit: int | None) -> None:
-    """An array, row by row as they come."""
+    """Prints an array, row by row as the rows arrive."""
     click.echo("[", nl=False)
     for n, row in enumerate(islice(answer.rows, limit or None)):
-        click.echo(("," if n else "") + "\n  " + object_of(answer.columns, answer.types, row), nl=False)
+        click.echo(("," if n else "") + "\n  " + row_as_json(answer.columns, answer.types, row), nl=False)
     click.echo("\n]")
 
 
@@ -96,4 +101,4 @@ def _print_csv(answer: "Answer", limit: int | None) -> None:
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(answer.columns)
     for row in islice(answer.rows, limit or None):
-        lines.writerow(map(field, row, answer.types))
+        lines.writerow(map(csv_field, row, answer.types))

@@ -1,7 +1,6 @@
-"""`till lake run`, `batch`, `replay` and `verify`: work that Spark does and ends with."""
+"""`till lake run`, `batch`, `replay` and `verify`: Spark does the work, then the command ends."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,37 +10,41 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from infra.cli.cells import print_rows
-from infra.cli.console import as_json as json_option
-from infra.cli.console import out, print_json
-from infra.cli.lake_spark import alone, at_work
-from infra.cli.progress import progress
-from infra.cli.refusals import BadInput
-from shared.errors import OperatorError
-from shared.settings import Settings
+from infra.cli.commands.lake.spark import alone, at_work
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import BadInput
+from infra.cli.render.program import program
+from infra.cli.render.progress import progress
+from infra.cli.render.tables import print_rows
+from infra.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from analytics.layers.comparing import Difference
+    from analytics.comparison import Difference
+    from analytics.lake import Lake
 
 Watch = Callable[[str, str], None]
-INGEST = "bronze and silver"
+"""Called with a step and its state, to show progress."""
 
 
 @click.command()
-@click.option("--accept", multiple=True, metavar="TOPIC", help="Go on with this topic as it is now, from its start.")
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="TOPIC",
+    help="Read this topic again from its start: it was deleted and created again. Repeatable.",
+)
 @json_option
 def run(accept: tuple[str, ...], as_json: bool) -> None:
-    """Bring everything up to date with Kafka, and stop: fraud alerts, bronze, silver, gold.
+    """Bring all tables up to date with Kafka, then stop.
 
-    Run it as often as you like. It goes on where the last one got to, also where that one was killed.
+    First fraud alerts, then bronze and silver, then gold. Each run continues where the last one ended, even if that
+    one was killed.
 
     \b
     Examples:
       till lake run
       till lake run --json
-      till lake run --accept cart.events      it was deleted, and filled again from the store
+      till lake run --accept cart.events      after the topic was deleted and refilled from the store
     """
     done = bring_lake_up_to_date(Settings.load(), quiet=as_json, accepted=accept)
     if as_json:
@@ -49,41 +52,29 @@ def run(accept: tuple[str, ...], as_json: bool) -> None:
         return
     out.print(f"New events from Kafka: {done['events']:,}. The lake is up to date, after {done['seconds']:.0f} s.")
     for name in (name for name, state in done["gold"].items() if state == "waits for a replay"):
-        out.print(Text(f"gold.{name} was made by an older logic. To make it anew: till lake replay {name}", "yellow"))
+        out.print(
+            Text(f"gold.{name} was computed by older code. To recompute it: {program()} lake replay {name}", "yellow")
+        )
 
 
 def bring_lake_up_to_date(settings: Settings, quiet: bool, accepted: Sequence[str] = ()) -> dict[str, Any]:
-    """How many events are new, and what became of each gold table."""
+    """Updates all tables. Returns how many events are new, and what was done with each gold table."""
     require_kafka(settings)
     began = monotonic()
-    with alone(settings), progress(quiet) as watch, opened(settings, watch) as spark:
-        from analytics.fraud.stream import AlertStream
-        from analytics.ingest.recovery import accept
-        from analytics.ingest.stream import ingest_available
-        from analytics.layers.speed import bring_up_to_date
+    with alone(settings), progress(quiet) as shown, open_lake(settings, shown.note) as lake:
+        from analytics.pipeline import update
 
-        if accepted:
-            accept(spark, settings, list(accepted))
-        before = ingested_events(settings)
-        # Before the ingest: what it sends is in Kafka then, and comes into bronze in the same run.
-        watch("alerts", "judging payments")
-        AlertStream(spark, settings).bring_up_to_date()
-        watch("alerts", "done")
-        watch(INGEST, "reading Kafka")
-        with followed(spark, watch):
-            ingest_available(spark, settings)
-        events = ingested_events(settings) - before
-        watch(INGEST, f"done: {events:,} new events")
-        gold = bring_up_to_date(spark, settings, lines(watch))
-    return {"events": events, "gold": gold, "seconds": round(monotonic() - began, 1)}
+        done = update(lake, shown.note, lines(shown.note), accepted)
+    return {"events": done.events, "gold": done.gold, "seconds": round(monotonic() - began, 1)}
 
 
 @click.command()
 @json_option
 def batch(as_json: bool) -> None:
-    """Lambda's batch layer: compute every gold table from bronze, from the beginning, into batch.*.
+    """Compute all gold tables from bronze (Lambda's batch layer).
 
-    From then on `till lake run` and `stream` keep speed.* beside it, with what has changed since.
+    The tables are written to batch.*. From then on `till lake run` and `till lake stream` maintain the speed layer,
+    speed.*, with everything that has changed since, and serving.* combines both.
 
     \b
     Example:
@@ -91,27 +82,37 @@ def batch(as_json: bool) -> None:
     """
     settings = Settings.load()
     require_lake(settings)
-    with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.layers.batch import recompute
+    with progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
+        from analytics.serving.batch_layer import recompute_batch_layer
 
-        cut = recompute(spark, settings, lines(watch))
+        cut = recompute_batch_layer(lake, lines(shown.note))
     if as_json:
         print_json(asdict(cut))
-    else:
-        out.print(f"batch.* is computed, up to batch {cut.batch} of the ingest: {_events(cut.offsets):,} events.")
+        return
+    from analytics.log.offsets import total
+
+    out.print(f"batch.* is computed, up to batch {cut.batch} of the ingest: {total(cut.offsets):,} events.")
 
 
 @click.command()
 @click.argument("name", metavar="TABLE")
-@click.option("--from", "source", type=click.Choice(["bronze", "kafka"]), default="bronze", show_default=True)
-@click.option("--swap/--no-swap", default=True, show_default=True, help="Put it in the place of the live one.")
-@click.option("--undo", is_flag=True, help="Back to what was live before the last replay.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["bronze", "kafka"]),
+    default="bronze",
+    show_default=True,
+    help="Where to read the events.",
+)
+@click.option("--swap/--no-swap", default=True, show_default=True, help="Replace the live table.")
+@click.option("--undo", is_flag=True, help="Go back to the table before the last replay.")
 @json_option
 def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> None:
-    """Kappa: compute a gold table anew from the beginning, compare it with the live one, and swap them.
+    """Recompute a gold table and swap it (Kappa's replay).
 
-    For a change of logic. The live table is read and written on meanwhile; the swap is one commit of it. With
-    --no-swap the new one stays beside it, to be looked at: till sql "SELECT * FROM replay.TABLE".
+    Use it after a change of logic. The new table is compared with the live one first. The live table can be read and
+    written in the meantime; the swap is one commit. With --no-swap the new table stays next to the live one: till sql
+    "SELECT * FROM replay.TABLE".
 
     \b
     Examples:
@@ -125,43 +126,44 @@ def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> Non
     require_lake(settings)
     if source == "kafka":
         require_kafka(settings)
-    with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.layers import kappa
+    with progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
+        from analytics.serving import replay
 
         if undo:
-            cut = kappa.undo(spark, settings, name)
+            cut = replay.undo(lake, name)
         else:
-            replayed = kappa.replay(spark, settings, name, source, lines(watch, f"gold.{name}"), swap)  # type: ignore[arg-type]
+            replayed = replay.replay(lake, name, source, lines(shown.note, f"gold.{name}"), swap)  # type: ignore[arg-type]
     if undo:
-        shown = asdict(cut)
-        told = f"gold.{name} is what it was before the last replay, up to batch {cut.batch}. Then: till lake run"
+        document = asdict(cut)
+        then = f"To bring it up to date: {program()} lake run"
+        message = f"gold.{name} is as before the last replay, up to batch {cut.batch}. {then}"
     else:
-        shown = asdict(replayed)
-        told = _compared(name, replayed.difference, replayed.swapped)
+        document = asdict(replayed)
+        message = _compared(name, replayed.difference, replayed.swapped)
     if as_json:
-        print_json(shown)
+        print_json(document)
         return
-    out.print(told)
+    out.print(message)
     if not undo and replayed.difference:
         show_difference(replayed.difference, "replayed", "live")
 
 
 def _require_table(name: str) -> None:
-    """Asked before Spark is started for it."""
-    from analytics.gold import GOLD
+    """Refuses an unknown table before Spark is started for it."""
+    from analytics.catalog import GOLD_NAMES
 
-    names = [table.name for table in GOLD]
-    if name not in names:
-        raise BadInput(f"There is no gold table {name}. There are: {', '.join(names)}.")
+    if name not in GOLD_NAMES:
+        raise BadInput(f"There is no gold table {name}. There are: {', '.join(GOLD_NAMES)}.")
 
 
 @click.command()
 @json_option
 @click.pass_context
 def verify(context: click.Context, as_json: bool) -> None:
-    """Compare every streamed gold table with a batch from bronze, row for row, both ways.
+    """Compare every gold table with a recomputation from bronze.
 
-    Also what Lambda serves, where there is a batch layer. Exit code 1 when a row differs; the rows are shown.
+    Tables are compared row by row. If there is a batch layer, the serving layer is compared as well. Exit code 1 when
+    rows differ; the first of them are shown.
 
     \b
     Example:
@@ -169,12 +171,12 @@ def verify(context: click.Context, as_json: bool) -> None:
     """
     settings = Settings.load()
     require_lake(settings)
-    with progress(quiet=as_json) as watch, opened(settings, watch) as spark:
-        from analytics.layers.equality import verify as compare_all
+    with progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
+        from analytics.verify import verify as compare_all
 
-        found = compare_all(spark, settings, lines(watch))
+        found = compare_all(lake, lines(shown.note))
     if not found.verdicts:
-        raise OperatorError(f"There is no gold yet in {settings.lake}: nothing to compare.", "till lake run")
+        raise lake.missing("gold table")
     if as_json:
         print_json({"equal": found.equal, "rule": found.rule, "tables": [asdict(it) for it in found.verdicts]})
     else:
@@ -197,51 +199,32 @@ def show_difference(difference: "Difference", this: str, other: str) -> None:
 
 
 @contextmanager
-def opened(settings: Settings, watch: Watch) -> Iterator["SparkSession"]:
+def open_lake(settings: Settings, watch: Watch) -> Iterator["Lake"]:
+    """Opens the lake with a Spark session that ends with the block."""
+    from analytics.lake import Lake
+
     watch("Spark", "starting")
     with at_work(settings) as spark:
         watch("Spark", "ready")
-        yield spark
-
-
-@contextmanager
-def followed(spark: "SparkSession", watch: Watch) -> Iterator[None]:
-    """While the ingest runs, how many events it has taken."""
-    over = threading.Event()
-
-    def look() -> None:
-        taken: dict[int, int] = {}
-        while not over.wait(1):
-            for query in spark.streams.active:
-                taken |= {p["batchId"]: p["numInputRows"] for p in query.recentProgress if query.name == "ingest"}
-            if taken:
-                watch(INGEST, f"reading Kafka: {sum(taken.values()):,} events")
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+        yield Lake(spark, settings)
 
 
 def lines(watch: Watch, name: str = "") -> Callable[[str], None]:
-    """The lines that the lake tells of its work, as steps."""
+    """Converts the lines that the lake reports about its work to steps."""
 
-    def line(said: str) -> None:
-        about, colon, state = said.partition(": ")
+    def line(reported: str) -> None:
+        about, colon, state = reported.partition(": ")
         if colon and "." in about and " " not in about:
             watch(about, f"done: {state}")
         else:
-            watch(name or "lake", said)
+            watch(name or "lake", reported)
 
     return line
 
 
 def require_kafka(settings: Settings) -> None:
-    """Before Spark takes ten seconds to find out."""
-    from shared.kafka import open_admin
+    """Checks that Kafka answers. Spark would take ten seconds to find out."""
+    from shared.messaging.kafka import open_admin
 
     async def ask() -> None:
         async with open_admin(settings) as admin:
@@ -250,29 +233,25 @@ def require_kafka(settings: Settings) -> None:
     asyncio.run(ask())
 
 
-def require_lake(settings: Settings) -> None:
-    from analytics.reading.asking import found_tables
+def require_lake(settings: Settings) -> list[str]:
+    """Returns the names of the lake's tables. Without tables, raises an error that says how to fill the lake."""
+    from analytics.lake import LakeFiles
 
-    if not found_tables(settings):
-        raise OperatorError(f"There is no lake yet in {settings.lake}.", "It is made by: till lake run")
+    return LakeFiles(settings).require_tables()
 
 
 def ingested_events(settings: Settings) -> int:
-    from analytics.commits import ingested
+    from analytics.lake import LakeFiles
+    from analytics.log import progress
 
-    commit = ingested(settings)
-    return _events(commit.offsets) if commit else 0
-
-
-def _events(offsets: Any) -> int:
-    return sum(offset for partitions in offsets.values() for offset in partitions.values())
+    return progress.ingested_events(LakeFiles(settings))
 
 
 def _compared(name: str, difference: "Difference | None", swapped: bool) -> str:
-    told = "there was none before" if difference is None else _counted(difference)
+    result = "there was none before" if difference is None else _counted(difference)
     if swapped:
-        return f"gold.{name} is computed anew and live: {told}. To undo it: till lake replay {name} --undo"
-    return f"replay.{name} is computed, beside the live one: {told}."
+        return f"gold.{name} is recomputed and live: {result}. To undo it: {program()} lake replay {name} --undo"
+    return f"replay.{name} is computed, next to the live one: {result}."
 
 
 def _counted(difference: "Difference") -> str:

@@ -1,4 +1,4 @@
-"""`till diff`: what changed in a stream between two moments, and by which events."""
+"""`till diff`: shows what changed in a stream between two moments, and by which events."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -7,24 +7,28 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import both
-from infra.cli.refusals import reading
-from infra.cli.streams import PLACE, STREAM, as_it_was, known
-from infra.cli.telling import event_document, show, when, words
-from shared.address import database_url
+from infra.cli.render.console import json_option, out, print_json, print_wide
+from infra.cli.render.errors import run_query
+from infra.cli.render.events import event_document, when, words
+from infra.cli.render.moments import both
+from infra.cli.render.streams import PLACE, STREAM, as_it_was, require_stream
+from shared.store.address import database_url
 
 if TYPE_CHECKING:
-    from services.replay.difference import Difference, Traced
+    from services.operations.history.changes import StreamDiff, TracedChange
 
 
 @click.command()
 @click.argument("stream", type=STREAM)
-@click.option("--from", "start", type=PLACE, required=True, help="A moment, or a version; 0 is before the first event.")
-@click.option("--to", "end", type=PLACE, help="The same. Without it: as of now.")
-@as_json
+@click.option(
+    "--from", "start", type=PLACE, required=True, help="A moment or a version. Version 0 is before the first event."
+)
+@click.option("--to", "end", type=PLACE, help="A moment or a version. Default: now.")
+@json_option
 def diff(stream: str, start: int | datetime, end: int | datetime | None, as_json: bool) -> None:
-    """What changed in STREAM between two moments or versions: field by field, each with the event that made it so.
+    """Show what changed in STREAM between two moments or versions.
+
+    STREAM is cart:ID, order:ID, payment:ID or stock:SKU. Each changed field is shown with the event that changed it.
 
     \b
     Examples:
@@ -32,7 +36,7 @@ def diff(stream: str, start: int | datetime, end: int | datetime | None, as_json
       till diff cart:0197f3a2-6f0e-7c3b-9d51-2f6f0c8e1b7a --from 2 --to 5
       till diff stock:MUG-350 --from 2026-11-16T07:00:00Z --to -5m
     """
-    found = reading(_diff(database_url(), stream, start, end))
+    found = run_query(_diff(database_url(), stream, start, end))
     if as_json:
         print_json(
             {
@@ -46,27 +50,27 @@ def diff(stream: str, start: int | datetime, end: int | datetime | None, as_json
     span = f"version {found.before}{_asked(start)} → version {found.after}{_asked(end)}"
     out.print(Text.assemble((stream, "bold"), f": {span}\n"))
     if not found.changes:
-        out.print(Text("Nothing is different.", "dim"))
+        out.print(Text("Nothing changed.", "dim"))
         return
     table = Table("field", "was", "is", "because of", box=None, header_style="dim", pad_edge=False)
     for traced in found.changes:
         change = traced.change
         table.add_row(change.field, Text(words(change.before), "red"), Text(words(change.after), "green"), _by(traced))
-    show(table)
+    print_wide(table)
 
 
-async def _diff(url: str, stream: str, start: int | datetime, end: int | datetime | None) -> "Difference":
-    from services.replay.difference import difference
-    from services.replay.rolls import category_of, open_rolls
+async def _diff(url: str, stream: str, start: int | datetime, end: int | datetime | None) -> "StreamDiff":
+    from services.operations.history.changes import diff_stream
+    from services.operations.reading.stores import category_of, open_stores, store_of
+    from services.shop.services import decider_of
 
-    category = category_of(stream)
-    async with open_rolls(url, [category]) as rolls:
-        roll = rolls[category]
-        await known(roll, stream)
-        before, after = await as_it_was(roll, stream, start), await as_it_was(roll, stream, end)
+    async with open_stores(url, decider_of(category_of(stream))) as stores:
+        store = store_of(stores, stream)
+        await require_stream(store, stream)
+        before, after = await as_it_was(store, stream, start), await as_it_was(store, stream, end)
         if before.version > after.version or _is_later(start, end):
             raise click.UsageError(f"--from (version {before.version}) is later than --to (version {after.version}).")
-        return await difference(roll, before, after)
+        return await diff_stream(store, before, after)
 
 
 def _is_later(start: int | datetime, end: int | datetime | None) -> bool:
@@ -77,15 +81,15 @@ def _asked(place: int | datetime | None) -> str:
     return f" ({both(place)})" if isinstance(place, datetime) else " (now)" if place is None else ""
 
 
-def _by(traced: "Traced") -> Text:
+def _by(traced: "TracedChange") -> Text:
     if traced.last is None:
         return Text()
-    told = Text.assemble((f"{traced.last.type} ", "bold"), f"v{traced.last.version}, ", when(traced.last.time))
+    event = Text.assemble((f"{traced.last.type} ", "bold"), f"v{traced.last.version}, ", when(traced.last.time))
     more = traced.events - 1
-    return told.append(f" (and {more} before it)", "dim") if more else told
+    return event.append(f" (and {more} before it)", "dim") if more else event
 
 
-def _document(traced: "Traced") -> dict[str, Any]:
+def _document(traced: "TracedChange") -> dict[str, Any]:
     change = traced.change
     return {
         "field": change.field,

@@ -1,4 +1,4 @@
-"""`till state`: a stream as it is, or as it was."""
+"""`till state`: shows a stream as it is, or as it was."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import MOMENT, both
-from infra.cli.refusals import reading
-from infra.cli.streams import STREAM, as_it_was
-from infra.cli.telling import event_document, when, words
-from shared.address import database_url
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import run_query
+from infra.cli.render.events import event_document, when, words
+from infra.cli.render.moments import FORMATS, MOMENT, both
+from infra.cli.render.streams import STREAM, as_it_was
+from shared.store.address import database_url
 
 if TYPE_CHECKING:
-    from services.replay.portrait import Portrait
+    from services.operations.history.fields import Fields
     from shared.envelope import Recorded
 
 
 @click.command()
 @click.argument("stream", type=STREAM)
-@click.option("--at", type=MOMENT, help="As it was at this moment: RFC 3339, or so long ago (-5m).")
-@click.option("--version", type=click.IntRange(min=1), metavar="N", help="As it was at this version.")
-@as_json
+@click.option("--at", type=MOMENT, help=f"Show it as it was at this moment: {FORMATS}.")
+@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Show it as it was at this version.")
+@json_option
 def state(stream: str, at: datetime | None, version: int | None, as_json: bool) -> None:
-    """The state of STREAM: as of now, or as it was. Personal data stays sealed.
+    """Show the state of STREAM as it is, or as it was. Personal data stays encrypted.
 
-    It is folded from its events, on top of the nearest milestone that was left on the way: a stream of a hundred
-    thousand events is answered as fast as a short one.
+    STREAM is cart:ID, order:ID, payment:ID or stock:SKU. The state is folded from the events, starting at the nearest
+    stored milestone, so a stream of a hundred thousand events is as fast as a short one.
 
     \b
     Examples:
@@ -38,7 +38,7 @@ def state(stream: str, at: datetime | None, version: int | None, as_json: bool) 
     """
     if at is not None and version is not None:
         raise click.UsageError("--at and --version exclude each other.")
-    seen, latest, last = reading(_state(database_url(), stream, version if at is None else at))
+    seen, latest, last = run_query(_state(database_url(), stream, version if at is None else at))
     if as_json:
         print_json(
             {
@@ -57,20 +57,20 @@ def state(stream: str, at: datetime | None, version: int | None, as_json: bool) 
     _print(seen)
 
 
-async def _state(url: str, stream: str, place: int | datetime | None) -> "tuple[Portrait, int, Recorded]":
-    from services.replay.portrait import of_state
-    from services.replay.rolls import category_of, open_rolls
+async def _state(url: str, stream: str, place: int | datetime | None) -> "tuple[Fields, int, Recorded]":
+    from services.operations.history.fields import state_fields
+    from services.operations.reading.stores import category_of, open_stores, store_of
+    from services.shop.services import decider_of
 
-    category = category_of(stream)
-    async with open_rolls(url, [category]) as rolls:
-        roll = rolls[category]
-        handled = await as_it_was(roll, stream, place)
-        last = await roll.event(stream, handled.version)
+    async with open_stores(url, decider_of(category_of(stream))) as stores:
+        store = store_of(stores, stream)
+        found = await as_it_was(store, stream, place)
+        last = await store.event(stream, found.version)
         assert last is not None
-        return of_state(handled.state, roll.decider.initial), await roll.latest(stream), last
+        return state_fields(found.state, store.decider.initial), await store.latest_version(stream), last
 
 
-def _print(seen: "Portrait", indent: str = "  ") -> None:
+def _print(seen: "Fields", indent: str = "  ") -> None:
     width = max(len(name) for name in seen)
     for name, value in seen.items():
         if _has_parts(value):

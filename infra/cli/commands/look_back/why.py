@@ -1,4 +1,4 @@
-"""`till why`: the chain of causes of a stream's latest event, and what is still waited for."""
+"""`till why`: shows the chain of causes of a stream's latest event, and what is still pending."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -7,65 +7,63 @@ import click
 from rich.text import Text
 from rich.tree import Tree
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import both
-from infra.cli.refusals import reading
-from infra.cli.streams import STREAM, as_it_was
-from infra.cli.telling import by, event_document, show, since, when
-from shared.address import database_url
+from infra.cli.render.console import json_option, out, print_json, print_wide
+from infra.cli.render.errors import run_query
+from infra.cli.render.events import by, event_document, since, when
+from infra.cli.render.moments import both
+from infra.cli.render.program import callable_here
+from infra.cli.render.streams import STREAM, as_it_was
+from shared.store.address import database_url
 
 if TYPE_CHECKING:
-    from services.replay.causes import Causes, Node, Root
-    from services.replay.waiting import Wait
-
-
-OURS = ("service:", "system:")
+    from services.operations.history.causes import CauseNode, Causes, Root
+    from services.operations.history.pending import Wait
 
 
 @click.command()
 @click.argument("stream", type=STREAM)
-@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Why this event, rather than the latest.")
-@as_json
+@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Explain this event instead of the latest.")
+@json_option
 def why(stream: str, version: int | None, as_json: bool) -> None:
-    """Why STREAM is as it is: from the first request, across services, to its latest event.
+    """Show why STREAM is as it is: from the first request, across services, to its latest event.
 
-    Each event stands below its cause; the way to the one in question is bold. At the end is what the process still
-    waits for: a deadline, an answer from outside, or a service that has not heard of something yet.
+    STREAM is cart:ID, order:ID, payment:ID or stock:SKU. Each event stands below its cause; the path to the event in
+    question is bold. At the end is what the process still waits for: a deadline, an answer from outside, or a service
+    that has not received a message yet.
 
     \b
     Examples:
       till why order:5c0d3f0e-6a8b-5f0c-9f5e-0d8f1f1f6b11
       till why payment:2f0c8e1b-7a5c-5d3f-8e6a-8b5f0c9f5e0d --version 2
     """
-    status, found, waits = reading(_why(database_url(), stream, version))
+    status, found, waits = run_query(_why(database_url(), stream, version))
     if as_json:
         print_json(_document(stream, status, found, waits))
         return
     asked = found.chain[0].recorded
     out.print(Text.assemble((stream, "bold"), f": {status or 'nothing yet'}, since {asked.type} (v{asked.version})\n"))
     for root in found.roots:
-        show(_tree(root))
+        print_wide(_tree(root))
         out.print()
     _print_waits(waits)
 
 
 async def _why(url: str, stream: str, version: int | None) -> "tuple[str | None, Causes, list[Wait]]":
-    from services.replay.causes import causes
-    from services.replay.portrait import of_state
-    from services.replay.related import Happened
-    from services.replay.rolls import category_of, open_rolls
-    from services.replay.waiting import waits
+    from services.operations.history.causes import find_causes
+    from services.operations.history.fields import state_fields
+    from services.operations.history.pending import find_waits
+    from services.operations.reading.stores import category_of, open_stores, store_of
+    from services.shop.order_story import StoryEvent
 
-    category = category_of(stream)
-    async with open_rolls(url) as rolls:
-        roll = rolls[category]
-        handled = await as_it_was(roll, stream, version)
-        recorded = await roll.event(stream, handled.version)
+    async with open_stores(url) as stores:
+        store = store_of(stores, stream)
+        seen = await as_it_was(store, stream, version)
+        recorded = await store.event(stream, seen.version)
         assert recorded is not None
-        asked = Happened(category, recorded, await roll.memory.decode(recorded.value))
-        found = await causes(rolls, asked)
-        status = of_state(handled.state, roll.decider.initial, "")["status"]
-        return status, found, await waits(rolls, found.story, stream, found.order_id)
+        asked = StoryEvent(category_of(stream), recorded, await store.decoder.decode(recorded.value))
+        found = await find_causes(stores, asked)
+        status = state_fields(seen.state, store.decider.initial, "")["status"]
+        return status, found, await find_waits(stores, found.story, stream, found.order_id)
 
 
 def _tree(root: "Root") -> Tree:
@@ -79,25 +77,25 @@ def _tree(root: "Root") -> Tree:
 
 
 def _beginning(root: "Root") -> Text:
-    if root.actor.startswith(OURS):
-        unknown = f"an event that is not there ({root.cause})" if root.cause else "a cause that was not recorded"
+    if not root.is_request:
+        unknown = f"an event that is missing ({root.cause})" if root.cause else "a cause that was not recorded"
         return Text.assemble((unknown, "yellow"), f", acted on by {root.actor}")
     return Text.assemble(("request ", "bold"), f"{root.cause} of {root.actor}, ", when(root.time))
 
 
-def _event(node: "Node", beginning: datetime) -> Text:
+def _event(node: "CauseNode", beginning: datetime) -> Text:
     recorded = node.happened.recorded
-    style = "bold" if node.is_asked_for else ""
-    told = Text.assemble((recorded.type, style), f"  {recorded.stream_id}@{recorded.version}  ")
-    actor = by(recorded.actor) if recorded.actor.startswith(OURS) else ""  # of a person the request says so
-    return told.append_text(since(beginning, recorded.time)).append(actor, "dim")
+    style = "bold" if node.is_in_chain else ""
+    line = Text.assemble((recorded.type, style), f"  {recorded.stream_id}@{recorded.version}  ")
+    actor = by(recorded.actor) if node.is_reaction else ""  # for a person, the request already says so
+    return line.append_text(since(beginning, recorded.time)).append(actor, "dim")
 
 
 def _print_waits(waits: "list[Wait]") -> None:
     if not waits:
-        out.print(Text("Nothing is waited for.", "dim"))
+        out.print(Text("Nothing is pending.", "dim"))
         return
-    out.print(Text("Still waited for", "bold"))
+    out.print(Text("Still pending", "bold"))
     for wait in waits:
         out.print(
             Text.assemble(
@@ -105,7 +103,8 @@ def _print_waits(waits: "list[Wait]") -> None:
             )
         )
         if wait.due or wait.then:
-            out.print(Text(f"    {both(wait.due)}: {wait.then}" if wait.due else f"    {wait.then}", "dim"))
+            due = f"{both(wait.due)}: " if wait.due else ""
+            out.print(Text(f"    {due}{callable_here(wait.then)}", "dim"))
 
 
 def _document(stream: str, status: str | None, found: "Causes", waits: "list[Wait]") -> dict[str, Any]:
@@ -127,5 +126,5 @@ def _document(stream: str, status: str | None, found: "Causes", waits: "list[Wai
     }
 
 
-def _nested(node: "Node") -> dict[str, Any]:
+def _nested(node: "CauseNode") -> dict[str, Any]:
     return {**event_document(node.happened.recorded), "led_to": [_nested(effect) for effect in node.effects]}

@@ -1,4 +1,4 @@
-"""`till bench`: figures beside their references. A bench is a module of tests/bench with `run(settings)`."""
+"""`till bench`: measures speed next to a reference. A benchmark is a module of tests/bench with `run(settings)`."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,23 +8,23 @@ from typing import Any
 import click
 import uvloop
 
-from infra.cli.console import as_json, err
+from infra.cli.render.console import err, json_option
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 ABOUT = {
-    "up": "Start and stop of the local stack, and its memory.",
-    "order": "Whole orders, from checkout to money taken: latency, rate and the books afterwards.",
-    "append": "Appends to the event store.",
-    "commands": "Commands handled: load, fold, decide, append.",
-    "replay": "Streams replayed, states of the past, a shop verified, a view rebuilt (takes minutes).",
-    "relay": "The outbox relayed to Kafka: throughput and latency.",
-    "http": "Requests answered by the shop API.",
-    "alerts": "From a payment in Kafka to the fraud alert about it (takes minutes).",
-    "lake": "Kafka to bronze and silver: throughput, freshness, growth to 5 million events (takes half an hour).",
-    "growth": "Appends and memory as the store grows to 5 million events (takes minutes).",
+    "up": "Starting and stopping the local stack, and its memory.",
+    "order": "Orders from checkout to capture: latency, rate and an audit.",
+    "append": "Appending to the event store.",
+    "commands": "Handling commands: load, fold, decide, append.",
+    "replay": "Replaying, past states, verify and rebuild (takes minutes).",
+    "relay": "Relaying the outbox to Kafka: throughput and latency.",
+    "http": "Answering requests of the shop API.",
+    "alerts": "From a payment in Kafka to its fraud alert (takes minutes).",
+    "lake": "Kafka to bronze and silver (takes half an hour).",
+    "growth": "Appending to 5 million events, and memory (takes minutes).",
 }
-# Measures stacks of its own; the others share one that is started for them.
+# These start stacks of their own; all others share one that is started for them.
 WITHOUT_STACK = {"up"}
 
 
@@ -37,7 +37,7 @@ class BenchGroup(click.Group):
             return None
 
         @click.command(cmd_name, help=ABOUT[cmd_name])
-        @as_json
+        @json_option
         @click.pass_context
         def command(context: click.Context, as_json: bool) -> None:
             context.exit(0 if _run([cmd_name], as_json) else 1)
@@ -46,16 +46,25 @@ class BenchGroup(click.Group):
 
 
 @click.group(cls=BenchGroup, invoke_without_command=True)
-@as_json
+@json_option
 @click.pass_context
 def bench(context: click.Context, as_json: bool) -> None:
-    """Measure all of it, or one. Exit code 1 when a limit is missed."""
+    """Run all benchmarks, or one. Exit code 1 when a figure misses its limit.
+
+    They run on servers of their own, so a running shop is not touched. Each figure is printed next to a reference that
+    is measured in the same run.
+
+    \b
+    Examples:
+      till bench              all of them
+      till bench append       one of them
+    """
     if not context.invoked_subcommand:
         context.exit(0 if _run(list(ABOUT), as_json) else 1)
 
 
 def _run(names: list[str], as_json: bool) -> bool:
-    """For people, each as soon as it is measured; for machines, one document at the end."""
+    """Shows each figure as soon as it is measured, or one JSON document at the end."""
     show = _module("figures").show
     if as_json:
         return bool(show([figure for figures in _measured(names) for figure in figures], as_json))
@@ -88,5 +97,6 @@ def _module(name: str) -> Any:
         return import_module(f"tests.bench.{name}")
     except ModuleNotFoundError as missing:
         raise OperatorError(
-            f"The benches are among the project's tests, and {missing.name} is not here.", "Run this in a clone."
+            f"The benchmarks are part of the project's tests, and {missing.name} is not installed.",
+            "Run this in a clone.",
         ) from missing

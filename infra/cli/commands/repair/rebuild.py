@@ -1,4 +1,4 @@
-"""`till rebuild`: a view folded anew from its events, beside the live one, then swapped."""
+"""`till rebuild`: rebuilds a view from its events next to the live one, compares them, and swaps them."""
 
 import os
 from dataclasses import asdict
@@ -9,22 +9,23 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, err, out, print_json
-from infra.cli.moments import MOMENT, both
-from infra.cli.pace import Pace, pacing
-from infra.cli.refusals import BadInput, reading
-from shared.settings import Settings
+from infra.cli.render.console import err, json_option, out, print_json
+from infra.cli.render.errors import BadInput, run_query
+from infra.cli.render.moments import FORMATS, MOMENT, both
+from infra.cli.render.program import program
+from infra.cli.render.progress import Display, progress
+from infra.settings import Settings
 
 if TYPE_CHECKING:
-    from services.replay.compared import Difference
-    from services.replay.rebuild import Progress, Rebuilt, Source
-    from services.replay.targets import Target
+    from services.operations.reading.views import Target
+    from services.operations.rebuild.build import Progress, Rebuilt, Source
+    from services.operations.rebuild.comparison import RowDifference
 
 NICE = 10
 WORDS = {
-    "changed": "were not what their events make them",
+    "changed": "differed from their events",
     "missing": "were missing",
-    "extra": "were there without events",
+    "extra": "had no events",
     "behind": "were older than their events",
     "ahead": "were newer than their events",
 }
@@ -38,48 +39,54 @@ WORDS = {
     type=click.Choice(["store", "kafka"]),
     default="store",
     show_default=True,
-    help="Where its events are read: in the store of the service that wrote them, or in the topic.",
+    help="Where to read its events: in the store of the service that wrote them, or in the topic.",
 )
-@click.option("--at", "moment", type=MOMENT, help="As it was then: built beside, to be looked at. Nothing is swapped.")
-@click.option("--undo", "back", is_flag=True, help="Back to the one that the last rebuild replaced.")
-@as_json
+@click.option(
+    "--at",
+    "moment",
+    type=MOMENT,
+    help=f"Build the view as it was at this moment ({FORMATS}), in its own table. Nothing is swapped.",
+)
+@click.option("--undo", "back", is_flag=True, help="Go back to the view that the last rebuild replaced.")
+@json_option
 def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as_json: bool) -> None:
-    """Build a view anew from its events, beside the live one, while the shop goes on selling.
+    """Rebuild a view from its events, next to the live one, while the shop goes on selling.
 
-    Nothing but the view is touched: no command, no provider, no message. When it has caught up it is compared with the
-    live one row by row, and takes its place in one transaction with the offsets of its consumer. The old one is kept
-    for --undo. Whatever ends it before, the live view is untouched, and the same command goes on where it was.
+    VIEW is a view, such as orders or cart.products; SERVICE stands for all its views. Side effects are off: no command,
+    no call to the provider, no message. When the new view has caught up, it is compared with the live one row by row,
+    and replaces it in one transaction with the offsets of its consumer. The old one is kept for --undo. If it is
+    interrupted, the live view is unchanged, and the same command continues.
 
     \b
     Examples:
-      till rebuild orders                    of the service order, from its store
+      till rebuild orders                    one view, from the store
       till rebuild catalog --from kafka      all views of a service, from their topics
-      till rebuild orders --undo             the one before is back, with what has happened since
-      till rebuild orders --at -1h           as it was an hour ago, in a table of its own
+      till rebuild orders --undo             the previous view, brought up to date
+      till rebuild orders --at -1h           as it was an hour ago, in its own table
     """
     import uvloop
 
-    from infra.events import declared_services
-    from services.replay.rebuild import NothingThere
-    from services.replay.targets import NoSuchView, find
+    from services.operations.reading.views import NoSuchView, find_views
+    from services.operations.rebuild.build import NothingThere
+    from services.shop.services import shop_services
 
     if back and (moment or source != "store"):
-        raise click.UsageError("--undo goes back to what was there before: it takes neither --at nor --from.")
+        raise click.UsageError("--undo goes back to the previous view: it takes neither --at nor --from.")
     settings = Settings.load()
     try:
-        found = find(declared_services(settings), view)
+        found = find_views(shop_services(settings), view)
     except NoSuchView as wrong:
         raise BadInput(str(wrong)) from None
     os.nice(NICE)  # the shop comes first
     done = []
-    with pacing(quiet=as_json) as pace:
+    with progress(quiet=as_json) as shown:
         for target in found:
             try:
-                done.append(reading(_work(settings, target, source, moment, back, pace), uvloop.run))
+                done.append(run_query(_work(settings, target, source, moment, back, shown), uvloop.run))
             except NothingThere as nothing:
                 raise BadInput(str(nothing)) from None
             except KeyboardInterrupt:
-                err.print(f"Interrupted. {target.name} is as it was; the same command goes on where it stopped.")
+                err.print(f"Interrupted. {target.name} is unchanged; the same command continues where it stopped.")
                 raise
     if as_json:
         print_json([_document(it, moment) for it in done])
@@ -89,20 +96,20 @@ def rebuild(view: str, source: "Source", moment: datetime | None, back: bool, as
 
 
 async def _work(
-    settings: Settings, target: "Target", source: "Source", moment: datetime | None, back: bool, pace: Pace
+    settings: Settings, target: "Target", source: "Source", moment: datetime | None, back: bool, shown: Display
 ) -> "Rebuilt":
-    from infra.events import declared_services
-    from services.replay.rebuild import rebuild, rebuild_at, undo
-    from services.replay.topics import kafka_of
-    from shared import crashpoints
+    from services.operations.rebuild.rebuild import rebuild, rebuild_at, undo
+    from services.shop.services import shop_services
+    from shared.messaging.kafka import kafka_errors
+    from shared.recovery import crash_points
 
-    crashpoints.arm(settings.crash_at)
-    services = declared_services(settings)
+    crash_points.arm(settings.crash_at)
+    services = shop_services(settings)
 
     def report(progress: "Progress") -> None:
-        pace.note(progress.view, progress.phase, progress.done, progress.total)
+        shown.count(progress.view, progress.phase, progress.done, progress.total)
 
-    with kafka_of(settings):
+    with kafka_errors(settings):
         if back:
             return await undo(settings, services, target, report)
         if moment:
@@ -130,19 +137,21 @@ def _document(done: "Rebuilt", moment: datetime | None) -> dict[str, Any]:
 
 def _show(done: "Rebuilt", moment: datetime | None) -> None:
     if done.source == "undo":
-        out.print(Text.assemble(("✓ ", "green"), (done.view, "bold"), f": the one before is back, {done.rows:,} rows."))
-        out.print(f"  {done.caught_up:,} messages that came since have been applied to it.")
+        out.print(
+            Text.assemble(("✓ ", "green"), (done.view, "bold"), f": the previous view is back, {done.rows:,} rows.")
+        )
+        out.print(f"  {done.caught_up:,} messages that arrived since then have been applied to it.")
         _show_comparison(done)
         return
     read = f"{done.events:,} events from the store" if done.events else f"{done.caught_up:,} messages from Kafka"
-    more = f" ({done.resumed:,} of them by a run before)" if done.resumed else ""
+    more = f" ({done.resumed:,} of them by an earlier run)" if done.resumed else ""
     rate = f", {(done.events - done.resumed) / done.seconds:,.0f} a second" if done.events > done.resumed else ""
     out.print(Text.assemble(("✓ ", "green"), (done.view, "bold"), f": {done.rows:,} rows of {read}{more}{rate}."))
     for one in done.aside[:10]:
-        out.print(Text(f"  set aside, as by the live one: {one.stream_id}@{one.version}: {one.reason}", "yellow"))
+        out.print(Text(f"  skipped, as in the live view: {one.stream_id}@{one.version}: {one.reason}", "yellow"))
     if moment:
         table = f'"{done.schema}".{done.view.partition(".")[2]}'
-        out.print(f"  It is {table}, as of {both(moment)}. When you have seen enough:")
+        out.print(f"  It is in {table}, as of {both(moment)}. To delete it:")
         out.print(f'  DROP SCHEMA "{done.schema}" CASCADE')
         return
     _show_comparison(done)
@@ -152,21 +161,21 @@ def _show_comparison(done: "Rebuilt") -> None:
     compared = done.comparison
     assert compared
     if not compared.total:
-        out.print("  Row by row the same as the live one, and in its place now.")
+        out.print("  It equals the live view row by row, and has replaced it.")
     for kind, count in compared.counts.items():
-        on_its_way = " (the live one had not been told everything yet)" if done.in_flight else ""
+        on_its_way = " (messages were still on their way to the live view)" if done.in_flight else ""
         out.print(f"  {count:,} rows {WORDS[kind]}{on_its_way if kind in ('missing', 'behind') else ''}.")
     if compared.shown:
         out.print(_differences(compared.shown))
-    out.print(Text(f"  The one before is kept. Back to it: till rebuild {done.view} --undo", "dim"))
+    out.print(Text(f"  The previous view is kept. To go back: {program()} rebuild {done.view} --undo", "dim"))
 
 
-def _differences(shown: "list[Difference]") -> Table:
+def _differences(shown: "list[RowDifference]") -> Table:
     table = Table("  key", "", "was", "is", box=None, header_style="dim")
     for difference in shown:
         fields = difference.fields or {"": ("", "")}
         for n, (name, (was, now)) in enumerate(fields.items()):
             head = (f"  {difference.key}", difference.kind) if n == 0 else ("", "")
-            said = (f"{name} {was}", f"{name} {now}") if name else ("", "")
-            table.add_row(*head, *said)
+            values = (f"{name} {was}", f"{name} {now}") if name else ("", "")
+            table.add_row(*head, *values)
     return table

@@ -1,4 +1,4 @@
-"""`till replay`: a slice of a topic, into another one or to be read."""
+"""`till replay`: prints a slice of a topic, or copies it to another topic."""
 
 import os
 import sys
@@ -10,33 +10,34 @@ import click
 import orjson
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import MOMENT
-from infra.cli.pace import Pace, pacing
-from infra.cli.refusals import BadInput, reading
-from shared.settings import Settings
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import BadInput, run_query
+from infra.cli.render.moments import FORMATS, MOMENT
+from infra.cli.render.progress import Display, progress
+from infra.settings import Settings
 
 if TYPE_CHECKING:
-    from services.replay.slices import Slice
+    from services.operations.slices.topic_slice import TopicSlice
 
 
 @click.command()
 @click.argument("topic")
-@click.option("--from", "start", type=MOMENT, help="The first moment. Default: the beginning.")
-@click.option("--to", "end", type=MOMENT, help="The last moment. Default: now.")
-@click.option("--into", metavar="TOPIC2", help="Re-publish the slice to this new topic.")
-@click.option("--where", "condition", metavar="EXPR", help="Only messages of which this holds.")
-@as_json
+@click.option("--from", "start", type=MOMENT, help=f"First moment: {FORMATS}. Default: the beginning.")
+@click.option("--to", "end", type=MOMENT, help="Last moment, in the same formats. Default: now.")
+@click.option("--into", metavar="TOPIC2", help="Copy the slice to this new topic.")
+@click.option("--where", "condition", metavar="EXPR", help="Take only messages for which this is true.")
+@json_option
 def replay(
     topic: str, start: datetime | None, end: datetime | None, into: str | None, condition: str | None, as_json: bool
 ) -> None:
-    """Take a slice of TOPIC: to standard output as JSON lines, or byte for byte into another topic.
+    """Print a slice of TOPIC as JSON lines, or copy it byte for byte to another topic.
 
-    In another topic, values, keys, headers, times and partitions are as they were; headers replay_topic,
-    replay_partition, replay_offset and replay_time are added. Nothing of the shop reads it. Personal data stays sealed.
+    The copy keeps values, keys, headers, times and partitions, and adds the headers replay_topic, replay_partition,
+    replay_offset and replay_time. No service reads it. Personal data stays encrypted.
 
-    EXPR compares fields: type, stream, version, id, time, actor, correlation, causation, key, partition, offset and
-    data, with ==, !=, <, <=, >, >=, in, not in, and, or, not. A field of a list is that field of each of its items.
+    EXPR compares fields with ==, !=, <, <=, >, >=, in and not in, and combines comparisons with and, or and not. Fields
+    are type, stream, version, id, time, actor, correlation, causation, key, topic, partition, offset and data. A field
+    of a list, such as data.lines.sku, is the list of that field of its items.
 
     \b
     Examples:
@@ -44,19 +45,19 @@ def replay(
       till replay order.events --where "type == 'OrderCancelled' and data.reason == 'timeout'"
       till replay order.events --where "'KIT-1001' in data.lines.sku" --from -1d --into debug.orders
     """
-    from services.replay.expressions import BadExpression, where
-    from services.replay.slices import NAMES, NotATopic, Slice
+    from services.operations.slices.conditions import BadCondition, parse_condition
+    from services.operations.slices.topic_slice import FIELDS, NotATopic, TopicSlice
 
     if start and end and start > end:
         raise click.UsageError("The slice ends before it begins: --from is after --to.")
     try:
-        wanted = Slice(topic, start, end, where(condition, NAMES) if condition else None)
-    except BadExpression as wrong:
+        wanted = TopicSlice(topic, start, end, parse_condition(condition, FIELDS) if condition else None)
+    except BadCondition as wrong:
         raise BadInput(f"--where: {wrong}") from None
     settings = Settings.load()
-    with pacing(quiet=as_json) as pace:
+    with progress(quiet=as_json) as shown:
         try:
-            taken = reading(_copy(settings, wanted, into, pace) if into else _print(settings, wanted, pace))
+            taken = run_query(_copy(settings, wanted, into, shown) if into else _print(settings, wanted, shown))
         except NotATopic as wrong:
             raise BadInput(str(wrong)) from None
     if into and as_json:
@@ -65,28 +66,28 @@ def replay(
         out.print(Text.assemble(("✓ ", "green"), f"{taken:,} messages of {topic} are in {into}."))
 
 
-async def _copy(settings: Settings, wanted: "Slice", into: str, pace: Pace) -> int:
-    from services.replay.slices import copy
-    from services.replay.topics import kafka_of
+async def _copy(settings: Settings, wanted: "TopicSlice", into: str, shown: Display) -> int:
+    from services.operations.slices.topic_slice import copy_slice
+    from shared.messaging.kafka import kafka_errors
 
-    with kafka_of(settings):
-        return await copy(settings, wanted, into, lambda seen, _: pace.note(wanted.topic, "copying", seen))
+    with kafka_errors(settings):
+        return await copy_slice(settings, wanted, into, lambda seen, _: shown.count(wanted.topic, "copying", seen))
 
 
-async def _print(settings: Settings, wanted: "Slice", pace: Pace) -> int:
-    from services.replay.slices import documents
-    from services.replay.topics import kafka_of
+async def _print(settings: Settings, wanted: "TopicSlice", shown: Display) -> int:
+    from services.operations.slices.topic_slice import read_documents
+    from shared.messaging.kafka import kafka_errors
 
-    def told(seen: int, _taken: int) -> None:
-        pace.note(wanted.topic, "reading", seen)
+    def on_read(seen: int, _taken: int) -> None:
+        shown.count(wanted.topic, "reading", seen)
 
     printed = 0
-    with kafka_of(settings):
-        async with aclosing(documents(settings, wanted, told)) as found:
+    with kafka_errors(settings):
+        async with aclosing(read_documents(settings, wanted, on_read)) as found:
             async for document in found:
                 try:
                     click.echo(orjson.dumps(document, default=str).decode())
-                except BrokenPipeError:  # whoever reads has seen enough
+                except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                     break
                 printed += 1

@@ -1,4 +1,4 @@
-"""`till verify`: everything that must always hold, checked from the stores."""
+"""`till verify`: checks every invariant of the shop against the stored data."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -8,34 +8,39 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import MOMENT, both
-from infra.cli.pace import pacing
-from infra.cli.refusals import reading
-from shared.settings import Settings
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import run_query
+from infra.cli.render.moments import FORMATS, MOMENT, both
+from infra.cli.render.program import callable_here
+from infra.cli.render.progress import progress
+from infra.settings import Settings
 
 if TYPE_CHECKING:
-    from services.replay.checks.findings import Findings, Violation
+    from services.operations.verify.findings import Findings, Violation
 
 SHOWN = 20
 
 
 @click.command()
-@click.option("--since", type=MOMENT, help="Only what has happened since, and the streams it happened to.")
+@click.option(
+    "--since",
+    type=MOMENT,
+    help=f"Check only streams that have events since this moment: {FORMATS}.",
+)
 @click.option(
     "--patience",
     default=10.0,
     show_default=True,
     type=click.FloatRange(0, 600),
-    help="Seconds that what is on its way has to arrive.",
+    help="Seconds to wait for messages that are on their way.",
 )
-@as_json
+@json_option
 @click.pass_context
 def verify(context: click.Context, since: datetime | None, patience: float, as_json: bool) -> None:
-    """Check that store = topic = views = the provider's ledger = lake. Exit code 1 on any violation.
+    """Check that store, topics, views, the provider's ledger and the lake agree. Exit code 1 on any violation.
 
-    Each violation is told with its stream, its place and a command to look closer. The shop may sell meanwhile: what
-    is on its way is not taken for lost. Nothing is changed.
+    Each violation is printed with its stream, its position and a command to investigate it. The shop may go on selling:
+    messages that are on their way do not count as lost. Nothing is changed.
 
     \b
     Examples:
@@ -44,20 +49,21 @@ def verify(context: click.Context, since: datetime | None, patience: float, as_j
     """
     import uvloop
 
-    from infra.events import declared_services
-    from infra.lake_reader import open_lake
-    from services.replay.verify import Ask, seldom_collect, verify
+    from infra.lake.reader import open_lake
+    from services.operations.verify.processes import collect_garbage_rarely
+    from services.operations.verify.verify import VerifyRequest, verify
+    from services.shop.services import shop_services
 
-    seldom_collect()
-    ask = Ask(Settings.load(), declared_services, since, patience, lake=open_lake)
+    collect_garbage_rarely()
+    request = VerifyRequest(Settings.load(), shop_services, since, patience, open_lake=open_lake)
     looked: dict[str, int] = {}
-    with pacing(quiet=as_json) as pace:
+    with progress(quiet=as_json) as shown:
 
         def report(check: str, more: int) -> None:
             looked[check] = looked.get(check, 0) + more
-            pace.note(check, "looking", looked[check])
+            shown.count(check, "checking", looked[check])
 
-        findings = reading(verify(ask, report), uvloop.run)
+        findings = run_query(verify(request, report), uvloop.run)
     if as_json:
         print_json({"ok": not any(it.total for it in findings), "checks": [asdict(it) for it in findings]})
     else:
@@ -80,10 +86,12 @@ def _show(findings: "list[Findings]", since: datetime | None) -> None:
         if it.total > SHOWN:
             out.print(Text(f"  … and {it.total - SHOWN:,} more of {it.check}. With --json, the first hundred.", "dim"))
     for note in (note for it in findings for note in it.notes):
-        out.print(Text(f"· {note}", "dim"))
+        out.print(Text(f"· {callable_here(note)}", "dim"))
     total = sum(it.total for it in findings)
     seen = f"since {both(since)}" if since else "in all of history"
-    out.print(Text(f"✗ {total:,} violations {seen}.", "bold red") if total else Text(f"✓ All holds, {seen}.", "green"))
+    out.print(
+        Text(f"✗ {total:,} violations {seen}.", "bold red") if total else Text(f"✓ Everything holds, {seen}.", "green")
+    )
 
 
 def _print(check: str, violation: "Violation") -> None:
@@ -91,4 +99,4 @@ def _print(check: str, violation: "Violation") -> None:
     out.print(Text.assemble(("✗ ", "bold red"), (f"{check}  ", "dim"), (where, "bold")))
     out.print(Text(f"    {violation.what}"))
     if violation.look:
-        out.print(Text(f"    → {violation.look}", "dim"))
+        out.print(Text(f"    → {callable_here(violation.look)}", "dim"))

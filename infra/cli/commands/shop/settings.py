@@ -1,4 +1,4 @@
-"""`till settings`: every setting with its value and where that came from. A secret is never printed."""
+"""`till settings`: prints every setting with its value and source. A secret is never printed."""
 
 import os
 import re
@@ -12,9 +12,11 @@ from dotenv import dotenv_values
 from pydantic import SecretStr
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.settings_page import grouped, page
-from shared.settings import PREFIX, Settings, default_home
+from infra.cli.reference.settings_page import grouped, page
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.values import text
+from infra.settings import Settings
+from shared.settings import PREFIX, default_home
 
 MASK = "********"
 URL_WITH_PASSWORD = re.compile(r"(?P<user>[\w+.-]+://[^:/@]*):[^/@]*@(?P<host>[^?#@]*)")
@@ -30,18 +32,18 @@ class Setting:
 
 
 @click.command()
-@as_json
+@json_option
 @click.option("--markdown", is_flag=True, help="Print the reference page, docs/settings.md.")
 def settings(as_json: bool, markdown: bool) -> None:
-    """Print every setting, its source and its value; secrets are masked.
+    """Print every setting with its value and source. Secrets are masked.
 
     \b
     Sources, strongest first:
-      environment    TILL_... of this process
+      environment    a variable TILL_... of this process
       .env           in the working directory
       till.env       in TILL_HOME, written by `till up`
-      derived        from other settings
-      default
+      derived        computed from other settings
+      default        see docs/settings.md
     """
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other.")
@@ -70,11 +72,11 @@ def all_settings(loaded: Settings) -> Iterator[Setting]:
                 source = "default"
             else:
                 source = "derived"
-            yield Setting(variable, shown(value), source, group, field.description or "")
+            yield Setting(variable, masked(value), source, group, field.description or "")
 
 
 def _variables_by_source() -> dict[str, set[str]]:
-    """What each source names, strongest first. The values are read by Settings alone."""
+    """Returns the variables that each source sets, strongest source first. Only `Settings` reads their values."""
     sources: dict[str, Iterable[str]] = {
         "environment": os.environ,
         ".env": dotenv_values(".env"),
@@ -83,17 +85,16 @@ def _variables_by_source() -> dict[str, set[str]]:
     return {source: {name.upper() for name in names} for source, names in sources.items()}
 
 
-def shown(value: Any) -> Any:
-    """What may be seen of a value: nothing of a secret, all but the password of a URL."""
-    secret = isinstance(value, SecretStr)
-    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-    if url := URL_WITH_PASSWORD.fullmatch(text):
+def masked(value: Any) -> Any:
+    """Hides a secret, and the password in a URL."""
+    is_secret = isinstance(value, SecretStr)
+    content = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+    if url := URL_WITH_PASSWORD.fullmatch(content):
         return f"{url['user']}:{MASK}@{url['host']}"
-    if secret or ("://" in text and "@" in text):
-        return MASK if text else ""
+    if is_secret or ("://" in content and "@" in content):
+        return MASK if content else ""
     return value
 
 
 def _line(setting: Setting) -> Text:
-    value = "" if setting.value is None else str(setting.value)
-    return Text.assemble(f"  {setting.variable:<32}", (f"{setting.source:<13}", "dim"), value)
+    return Text.assemble(f"  {setting.variable:<32}", (f"{setting.source:<13}", "dim"), text(setting.value))

@@ -1,4 +1,4 @@
-"""`till simulate`: shoppers in the running shop, and the books checked after them."""
+"""`till simulate`: lets simulated shoppers buy in the running shop, then audits its books."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,29 +9,34 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json as json_option
-from infra.cli.console import err, out, print_json
-from shared.money import Money
-from shared.settings import Settings
+from infra.cli.render.console import err, json_option, out, print_json
+from infra.cli.render.progress import progress
+from infra.settings import Settings
+from services.common.money import Money
 
 if TYPE_CHECKING:
-    from infra.shoppers.ledger import Ledger
-    from infra.shoppers.summary import Latency, Summary
+    from infra.simulation.audit.ledger import Ledger
+    from infra.simulation.audit.summary import Latency, Summary
 
 
 @click.command()
-@click.option("--shoppers", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many at once.")
-@click.option("--seconds", default=15.0, show_default=True, type=click.FloatRange(1, 3600), help="For how long.")
-@click.option("--seed", default=1, show_default=True, help="The same seed, the same choices.")
 @click.option(
-    "--fraud", default=0.02, show_default=True, type=click.FloatRange(0, 1), help="Share of visits that mean no good."
+    "--shoppers", default=10, show_default=True, type=click.IntRange(1, 1000), help="Shoppers at the same time."
+)
+@click.option("--seconds", default=15.0, show_default=True, type=click.FloatRange(1, 3600), help="How long they shop.")
+@click.option("--seed", default=1, show_default=True, help="The same seed makes the same choices.")
+@click.option(
+    "--fraud", default=0.02, show_default=True, type=click.FloatRange(0, 1), help="Share of fraudulent visits."
 )
 @click.option(
-    "--patience", default=60.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds the last orders have."
+    "--patience",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, 3600),
+    help="Seconds to wait for the last orders.",
 )
 @json_option
 @click.pass_context
@@ -44,31 +49,31 @@ def simulate(
     patience: float,
     as_json: bool,
 ) -> None:
-    """Let shoppers loose on the running shop, then check its books. Exit code 1 when they do not balance.
+    """Let simulated shoppers buy, then audit the books. Exit code 1 when they do not balance.
 
-    They browse, fill carts, change their mind, leave, buy, get declined, cancel, and some try fraud. What each was
-    answered is kept in TILL_HOME/simulations. The books are of all who shop meanwhile: be the only one.
+    Shoppers browse, fill carts, change their minds, leave, buy, get declined and cancel; some try fraud. Every answer
+    they get is written to TILL_HOME/simulations. Nobody else should shop meanwhile: the audit would count their orders.
 
     \b
     Examples:
       till simulate --shoppers 20 --seconds 30
-      till simulate --fraud 0.3 --seed 7      hard times for the risk check
+      till simulate --fraud 0.3 --seed 7      30 % of the visits are fraudulent
     """
-    from infra.shoppers.ledger import written_to
-    from infra.shoppers.simulation import Plan
-    from infra.shoppers.simulation import simulate as run
-    from infra.shoppers.summary import summarize
+    from infra.simulation.audit.ledger import written_to
+    from infra.simulation.audit.summary import summarize
+    from infra.simulation.shoppers.simulation import Plan
+    from infra.simulation.shoppers.simulation import simulate as run
 
     settings, plan = Settings.load(), Plan(shoppers, seconds, seed, fraud, patience)
     file = new_file(settings)
-    with written_to(file) as ledger, progress(ledger, seconds, quiet=as_json):
+    with written_to(file) as ledger, following(ledger, seconds, quiet=as_json):
         audit = asyncio.run(run(settings, plan, ledger))
     summary = summarize(ledger, audit)
     if as_json:
         print_json(summary.document() | {"ledger": str(file)})
     else:
         show(summary)
-        out.print(Text(f"What each shopper was answered: {file}", "dim"))
+        out.print(Text(f"Every answer the shoppers got: {file}", "dim"))
     context.exit(1 if summary.violations else 0)
 
 
@@ -77,22 +82,20 @@ def new_file(settings: Settings) -> Path:
 
 
 @contextmanager
-def progress(ledger: "Ledger", seconds: float, quiet: bool) -> Iterator[None]:
-    """One line, on a terminal only."""
+def following(ledger: "Ledger", seconds: float, quiet: bool) -> Iterator[None]:
+    """Shows on a terminal what the shoppers have done so far."""
     began = monotonic()
 
-    def line() -> Text:
+    def describe() -> str:
         elapsed = monotonic() - began
         orders = len({checkout.order_id for checkout in ledger.checkouts})
         figures = f"{len(ledger.answers)} requests · {ledger.tally['POST /v1/carts']} carts · {orders} orders"
-        phase = f"{elapsed:.0f} of {seconds:.0f} s" if elapsed < seconds else "closed; waiting for the last orders"
-        return Text(f"{phase} · {sum(ledger.visits.values())} visits · {figures}")
+        phase = f"{elapsed:.0f} of {seconds:.0f} s" if elapsed < seconds else "closed, waiting for the last orders"
+        return f"{phase} · {sum(ledger.visits.values())} visits · {figures}"
 
-    if quiet or not err.is_terminal:
+    with progress(quiet) as shown:
+        shown.follow("shop", describe)
         yield
-    else:
-        with Live(get_renderable=line, console=err, refresh_per_second=8, transient=True):
-            yield
 
 
 def show(summary: "Summary") -> None:
@@ -118,7 +121,7 @@ def show_books(summary: "Summary") -> None:
         return
     for violation in summary.violations:
         out.print(Text("✗ ", "bold red").append(str(violation), "default"))
-    err.print(Text("  → The books are of all who shopped meanwhile. If nobody else did, the shop is wrong."))
+    err.print(Text("  → The audit counts everybody who shopped in that time. If nobody else did, the shop has a bug."))
 
 
 def _counts(title: str, counts: dict[str, int]) -> Table:

@@ -1,6 +1,6 @@
 """`till up`, `down`, `status` and `logs`: the local stack.
 
-What does the work is imported when called: with its clients it takes longer than all of `till --help`.
+The modules that do the work are imported when they are called, because importing their clients is slow.
 """
 
 import asyncio
@@ -14,41 +14,47 @@ import orjson
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, err, out, print_json
-from infra.cli.lake_pages import lake_line
-from infra.cli.progress import progress
-from shared.settings import Settings
+from infra.cli.commands.lake.pages import lake_line
+from infra.cli.render.console import err, json_option, out, print_json
+from infra.cli.render.moments import span
+from infra.cli.render.program import callable_here, program
+from infra.cli.render.progress import progress
+from infra.cli.render.values import size
+from infra.settings import Settings
+from shared.settings import HOST
 
 if TYPE_CHECKING:
     from infra.local.flow import Flow
     from infra.local.stack import Up
     from infra.local.status import Health
 
-MB = 1_000_000
-
 
 @click.command()
-@click.option("--brokers", type=click.Choice(["1", "3"]), help="Nodes of the Kafka cluster, for a new home.")
-@click.option("--servers-only", is_flag=True, help="Kafka, the registry and PostgreSQL, without the shop.")
-@click.option("--split/--no-split", default=None, help="Workers of the services as processes of their own.")
-@click.option("--only", multiple=True, metavar="NAME", help="This one and what it depends on. Repeatable.")
-@as_json
+@click.option(
+    "--brokers", type=click.Choice(["1", "3"]), help="Brokers in the Kafka cluster. Fixed once TILL_HOME has data."
+)
+@click.option("--servers-only", is_flag=True, help="Start Kafka, the registry and PostgreSQL, but not the shop.")
+@click.option("--split/--no-split", default=None, help="Run the workers of each service in their own process.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Start only this process and what it depends on. Repeatable."
+)
+@json_option
 def up(brokers: str | None, servers_only: bool, split: bool | None, only: tuple[str, ...], as_json: bool) -> None:
-    """Start what is not running, and wait until all of it works.
+    """Start what is not running, and wait until everything works.
 
     \b
     Examples:
       till up
-      till up --brokers 3        replication 3, min.insync.replicas 2, on this one machine
-      till up --split            relay and consumers of each service as a process of their own
-      till up --only registry    with the PostgreSQL that it needs
+      till up --brokers 3        replication 3, min.insync.replicas 2, on one machine
+      till up --split            relay and consumers of each service in their own process
+      till up --only registry    the registry, and PostgreSQL, which it needs
     """
     from infra.local.stack import up as bring_up
 
     chosen = {"kafka_brokers": int(brokers) if brokers else None, "split": split}
     settings = Settings.load(**{name: value for name, value in chosen.items() if value is not None})
-    with progress(quiet=as_json) as watch:
-        result = asyncio.run(bring_up(settings, only, servers_only, watch, _say_that_it_waits))
+    with progress(quiet=as_json) as shown:
+        result = asyncio.run(bring_up(settings, only, servers_only, shown.note, _print_that_it_waits))
     if as_json:
         drift = [asdict(difference) for difference in result.drift]
         print_json({"processes": [asdict(process) for process in result.processes], "drift": drift})
@@ -57,9 +63,9 @@ def up(brokers: str | None, servers_only: bool, split: bool | None, only: tuple[
 
 
 @click.command()
-@as_json
+@json_option
 def down(as_json: bool) -> None:
-    """Stop it all, in order. The data stays."""
+    """Stop everything, in order. The data stays."""
     from infra.local.stop import down as bring_down
 
     stopped = [process.name for process in asyncio.run(bring_down(Settings.load().home))]
@@ -70,12 +76,13 @@ def down(as_json: bool) -> None:
 
 
 @click.command()
-@as_json
+@json_option
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """What runs, and how it is: each is asked for real work. Exit code 1 when something is down.
+    """Show what runs, and whether it works. Exit code 1 when something is down.
 
-    Below it, what waits in the outboxes, how many messages each consumer is behind, and how fresh the lake is.
+    Every process is tested with real work. Below the processes: how many messages wait in each outbox, how far each
+    consumer is behind, and how fresh the lake is.
     """
     from infra.local.flow import flows
     from infra.local.status import health_of_all
@@ -94,22 +101,31 @@ def status(context: click.Context, as_json: bool) -> None:
         _print_processes(processes)
         _print_flows(flowing)
         if lake:
-            out.print(Text.assemble("\n", ("lake  ", "dim"), lake))
+            out.print(Text.assemble("\n", ("lake  ", "dim"), callable_here(lake)))
     context.exit(0 if healthy else 1)
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on as more is written.")
-@click.option("-n", "--lines", default=50, show_default=True, type=click.IntRange(0), help="Last lines of each.")
-@as_json
+@click.option("-f", "--follow", "following", is_flag=True, help="Keep printing new lines.")
+@click.option(
+    "-n", "--lines", default=50, show_default=True, type=click.IntRange(0), help="How many of the last lines to print."
+)
+@json_option
 def logs(name: str | None, following: bool, lines: int, as_json: bool) -> None:
-    """The log of one process, or of all. That of the run before is beside it, in TILL_HOME/logs."""
-    from infra.local.logs import log_files, tail
+    """Print the log of one process, or of all. TILL_HOME/logs also has the logs of the previous run.
+
+    \b
+    Examples:
+      till logs                 the last lines of every log
+      till logs shop -f         the shop's log, and every new line
+      till logs kafka -n 500
+    """
+    from infra.local.processes.logs import log_files, tail
 
     files = log_files(Settings.load().home)
     if name and name not in files:
-        raise click.UsageError(f"There is no log of {name}. There are: {', '.join(files) or 'none yet'}.")
+        raise click.UsageError(f"There is no log of {name}. There are logs of: {', '.join(files) or 'nothing yet'}.")
     wanted = {name: files[name]} if name else files
     with suppress(KeyboardInterrupt):
         for process, line in tail(wanted, lines, following):
@@ -119,8 +135,8 @@ def logs(name: str | None, following: bool, lines: int, as_json: bool) -> None:
                 click.echo(line if name else f"{process:9} {line}")
 
 
-def _say_that_it_waits() -> None:
-    err.print(Text("Another `till up` or `till down` is at work here. Waiting for it."))
+def _print_that_it_waits() -> None:
+    err.print(Text("Another `till up` or `till down` is running here. Waiting for it."))
 
 
 def _print_addresses(result: "Up") -> None:
@@ -131,7 +147,12 @@ def _print_addresses(result: "Up") -> None:
     for difference in result.drift:
         err.print(Text("topic drift: ", "yellow").append(str(difference), "default"))
     if result.drift:
-        err.print(Text("  → Nothing was altered. Compare with: till topics"))
+        err.print(Text(callable_here("  → Nothing was altered. Compare with: till topics")))
+
+    if any(process.name == "shop" for process in result.processes):
+        shop = f"http://{HOST}:{result.settings.shop_port}"
+        out.print(f"\nThe shop is at {shop}, its API can be tried at {shop}/docs.")
+        out.print(f"To see what runs: {program()} status. All commands: {program()} --help")
 
 
 def _print_processes(processes: "list[Health]") -> None:
@@ -144,7 +165,7 @@ def _print_processes(processes: "list[Health]") -> None:
             process.name,
             process.version,
             "healthy" if process.healthy else Text(process.reason.partition(". Its log says")[0], "red"),
-            f"{process.memory // MB} MB" if process.memory else "",
+            size(process.memory) if process.memory else "",
             _age(process.since),
             process.address,
         )
@@ -169,8 +190,4 @@ def _print_flows(flows: "list[Flow]") -> None:
 def _age(since: str) -> str:
     if not since:
         return ""
-    seconds = int((datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
+    return span((datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds())

@@ -1,20 +1,30 @@
-"""`till token`: a bearer token for the local shop."""
+"""`till token`: prints a bearer token for the local shop."""
 
 import click
 
-from infra.cli.console import as_json as json_option
-from infra.cli.console import print_json
-from shared.http.auth import ROLES, Role, Tokens
-from shared.settings import Settings
+from infra.cli.render.console import json_option, print_json
+from infra.settings import Settings
+from services.common.roles import ROLES, Role
+from shared.http.auth import Tokens
 
 
 @click.command()
-@click.option("--role", "roles", type=click.Choice(ROLES), multiple=True, default=["customer"], show_default=True)
-@click.option("--subject", default="cli", show_default=True, help="Whose token: a customer id, or a name.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=12, show_default=True)
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(ROLES),
+    multiple=True,
+    default=["customer"],
+    show_default=True,
+    help="What the token allows. Repeatable.",
+)
+@click.option("--subject", default="cli", show_default=True, help="Whose token it is: a customer id, or a name.")
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), default=12, show_default=True, help="How long it is valid."
+)
 @json_option
 def token(roles: tuple[Role, ...], subject: str, hours: float, as_json: bool) -> None:
-    """Mint a token, signed with the local secret.
+    """Print a bearer token, signed with the local secret.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`till whatif decisions`: today's rules on yesterday's commands."""
+"""`till whatif decisions`: decides the commands of the past again, with the code of today."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -7,55 +7,56 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json, out, print_json
-from infra.cli.moments import MOMENT, absolute
-from infra.cli.pace import pacing
-from infra.cli.refusals import BadInput, reading
-from shared.settings import Settings
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import BadInput, run_query
+from infra.cli.render.moments import FORMATS, MOMENT, absolute
+from infra.cli.render.progress import progress
+from infra.settings import Settings
 
 if TYPE_CHECKING:
-    from services.replay.decisions import Compared
+    from services.operations.whatif.decisions import ComparedDecisions
 
 SHOWN = 30
 
 
 @click.command()
 @click.argument("service", required=False)
-@click.option("--from", "start", type=MOMENT, help="Decisions from then on.")
-@click.option("--to", "end", type=MOMENT, help="Decisions up to then.")
-@as_json
+@click.option("--from", "start", type=MOMENT, help=f"Only decisions from this moment on: {FORMATS}.")
+@click.option("--to", "end", type=MOMENT, help="Only decisions up to this moment.")
+@json_option
 def decisions(service: str | None, start: datetime | None, end: datetime | None, as_json: bool) -> None:
-    """Decide again what was decided, with the rules of today, and show where it comes out differently.
+    """Decide past commands again with today's code, and compare.
 
-    Each command is found again: of a request from the events it led to, of a reaction from the event that was heard.
-    It is decided on the state as it was then, and compared with what was recorded. What was refused or led to nothing
-    left no trace, and cannot be asked again. What the risk check said is taken as it was: see till whatif fraud.
-    Nothing is changed.
+    The command of a request is derived from the events it led to, that of a reaction from the event that caused it. It
+    is decided on the state as it was then, and compared with what was recorded. A command that was refused or had no
+    effect left no trace, so it cannot be decided again. The verdict of the risk check is taken as recorded; for that,
+    see till whatif fraud. Nothing is changed.
 
     \b
     Examples:
       till whatif decisions                    every decision of every service
       till whatif decisions cart --from -1d    carts, since yesterday
     """
-    from infra.events import declared_services
-    from services.replay.decisions import Window, compare_decisions
+    from services.operations.whatif.decisions import compare_decisions
+    from services.operations.whatif.recorded_decisions import Window
+    from services.shop.services import shop_services
 
     if start and end and start > end:
         raise click.UsageError("--from is after --to.")
     settings = Settings.load()
-    services = declared_services(settings)
+    services = shop_services(settings)
     names = [it.name for it in services]
     if service and service not in names:
         raise BadInput(f"There is no service {service}. There are: {', '.join(names)}.")
     done: dict[str, int] = {}
-    with pacing(quiet=as_json) as pace:
+    with progress(quiet=as_json) as shown:
 
-        def told(name: str, more: int) -> None:
+        def on_read(name: str, more: int) -> None:
             done[name] = done.get(name, 0) + more
-            pace.note(name, "deciding again", done[name])
+            shown.count(name, "deciding again", done[name])
 
-        compared = reading(
-            compare_decisions(settings, services, [service] if service else names, Window(start, end), told)
+        compared = run_query(
+            compare_decisions(settings, services, [service] if service else names, Window(start, end), on_read)
         )
     if as_json:
         print_json([_document(it) for it in compared])
@@ -63,7 +64,7 @@ def decisions(service: str | None, start: datetime | None, end: datetime | None,
         _show(compared)
 
 
-def _document(compared: "Compared") -> dict[str, object]:
+def _document(compared: "ComparedDecisions") -> dict[str, object]:
     return {
         "service": compared.service,
         "decisions": compared.decisions,
@@ -74,8 +75,8 @@ def _document(compared: "Compared") -> dict[str, object]:
     }
 
 
-def _show(compared: "list[Compared]") -> None:
-    table = Table("service", "decisions", "as recorded", "different", "not to be found again", box=None)
+def _show(compared: "list[ComparedDecisions]") -> None:
+    table = Table("service", "decisions", "as recorded", "different", "not derivable", box=None)
     table.header_style = "dim"
     for column in table.columns[1:]:
         column.justify = "right"
@@ -85,7 +86,7 @@ def _show(compared: "list[Compared]") -> None:
     out.print(table)
     different = [difference for it in compared for difference in it.differences]
     if different:
-        rows = Table("stream", "version", "when", "asked", "recorded", "today", box=None, header_style="bold")
+        rows = Table("stream", "version", "when", "command", "recorded", "today", box=None, header_style="bold")
         for one in different[:SHOWN]:
             rows.add_row(
                 one.stream, str(one.version), absolute(one.time), one.command, one.recorded, Text(one.decided, "yellow")
@@ -98,4 +99,4 @@ def _show(compared: "list[Compared]") -> None:
         for why, count in it.underivable.most_common():
             out.print(Text(f"· {it.service}: {count:,} of {why}", "dim"))
     if not total:
-        out.print(Text("✓ Today's rules decide all of it as it was decided.", "green"))
+        out.print(Text("✓ Today's code decides everything as it was decided.", "green"))

@@ -1,4 +1,4 @@
-"""`till whatif fraud`: the payments of the past under other rules of suspicion, beside today's."""
+"""`till whatif fraud`: judges past payments by other fraud rules, and compares with today's."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,16 +11,14 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.console import as_json as json_option
-from infra.cli.console import out, print_json
-from infra.cli.lake_work import opened
-from infra.cli.moments import MOMENT, absolute
-from infra.cli.progress import progress
-from infra.cli.refusals import BadInput
+from infra.cli.commands.lake.work import open_lake
+from infra.cli.render.console import json_option, out, print_json
+from infra.cli.render.errors import BadInput
+from infra.cli.render.moments import FORMATS, MOMENT, absolute
+from infra.cli.render.progress import progress
+from infra.settings import Settings
+from services.common.money import Money
 from shared.envelope import from_millis, rfc3339
-from shared.errors import OperatorError
-from shared.money import Money
-from shared.settings import Settings
 
 if TYPE_CHECKING:
     from analytics.fraud.rules import Rules
@@ -42,19 +40,24 @@ OUTCOMES: dict[str, tuple[str, set[str]]] = {
 
 
 @click.command()
-@click.option("--rules", "file", required=True, metavar="FILE", help="In the form of analytics/fraud/rules.toml.")
-@click.option("--from", "start", type=MOMENT, help="Payments from then on. Default: from the first.")
-@click.option("--to", "end", type=MOMENT, help="Payments before then. Default: to the last.")
+@click.option(
+    "--rules", "file", required=True, metavar="FILE", help="Rules in the format of analytics/fraud/rules.toml."
+)
+@click.option("--from", "start", type=MOMENT, help=f"Only payments from this moment on: {FORMATS}.")
+@click.option("--to", "end", type=MOMENT, help="Only payments before this moment.")
 @json_option
 def fraud(file: str, start: datetime | None, end: datetime | None, as_json: bool) -> None:
-    """Judge the payments in the lake by the rules in FILE, and by today's: caught, missed, wrongly held, and the money.
+    """Judge past payments by other rules and by today's, and compare.
 
-    What was fraud is known of simulated shoppers (TILL_HOME/simulations). Of others, what support rejected was fraud;
-    what support approved, or what was paid and kept, was honest; the rest is not known. Windows reach back before
-    --from. All that people did is taken as it was, also what they did after a payment that would have been refused.
-    "Kept in fact" is what was taken for such payments and not given back: of fraud that is caught, what it would save.
+    The other rules are in FILE. For both sets of rules, it shows how much fraud is caught and missed, how many honest
+    payments are held or refused, and the money. Payments come from the lake, which is as fresh as its last
+    `till lake run`.
 
-    The lake is as fresh as its last `till lake run`.
+    For simulated shoppers it is known which payments were fraud (TILL_HOME/simulations). For others, a payment that
+    support rejected counts as fraud, one that support approved or that was paid and kept counts as honest, and the rest
+    is unknown. Rules that count over a time window also count payments before --from. What people did after a payment
+    is taken as it happened, even if the payment would have been refused. "Kept in fact" is the money that was captured
+    for such payments and not refunded: for fraud that is caught, this is what would have been saved.
 
     \b
     Examples:
@@ -81,21 +84,20 @@ def fraud(file: str, start: datetime | None, end: datetime | None, as_json: bool
 def _compare(
     settings: Settings, other: "Rules", start: datetime | None, end: datetime | None, quiet: bool
 ) -> "Comparison":
-    from analytics.commits import versions
     from analytics.fraud.rules import load_rules
-    from infra.shoppers.labels import FRAUD, visits_of_orders
+    from analytics.lake import LakeFiles
+    from infra.simulation.audit.labels import FRAUD, visits_of_orders
 
-    if next(versions(settings, PAYMENTS, 1), None) is None:
-        raise OperatorError("There is no lake yet.", "Fill it with: till lake run")
+    if PAYMENTS not in LakeFiles(settings).tables():
+        raise LakeFiles(settings).missing(PAYMENTS)
     ledgers = sorted((settings.home / "simulations").glob("*.jsonl"))
     labels = {order: visit in FRAUD for order, visit in visits_of_orders(ledgers).items()}
-    with progress(quiet) as watch, opened(settings, watch) as spark:
-        from analytics.fraud.whatif import Span, compare
-        from analytics.tables import read
+    with progress(quiet) as shown, open_lake(settings, shown.note) as lake:
+        from analytics.fraud.whatif import Period, compare
 
-        watch("payments", "judging them twice")
-        found = compare(read(spark, settings, PAYMENTS), load_rules(), other, labels, Span(start, end))
-        watch("payments", "done")
+        shown.note("payments", "judging them twice")
+        found = compare(lake.read(PAYMENTS), load_rules(), other, labels, Period(start, end))
+        shown.note("payments", "done")
     return found
 
 
@@ -112,7 +114,7 @@ def _document(comparison: "Comparison") -> dict[str, Any]:
 
 
 def _figures(groups: "Iterable[Group]", column: Column, outcome: str) -> dict[str, Any]:
-    """By currency, in minor units: what was asked for, and what of it was taken and kept in fact."""
+    """Sums by currency, in minor units: what was requested, and how much of it was captured and kept in fact."""
     found = [group for group in groups if _is(outcome, column)(group)]
     asked, kept = Counter[str](), Counter[str]()
     for group in found:
@@ -142,9 +144,9 @@ def _show(comparison: "Comparison", file: str) -> None:
 
 def _show_differences(comparison: "Comparison") -> None:
     if not comparison.different:
-        out.print(Text("No payment would have gone otherwise.", "dim"))
+        out.print(Text("No payment would have been judged differently.", "dim"))
         return
-    out.print(Text(f"{comparison.different} payments would have gone otherwise; the largest:", "bold"))
+    out.print(Text(f"{comparison.different} payments would have been judged differently; the largest:", "bold"))
     for it in comparison.differences:
         money = str(Money(it.amount, it.currency))
         head = f"  {absolute(from_millis(it.at))}  order {it.order_id}  {money}, {it.truth}: "

@@ -1,19 +1,19 @@
-"""`till whatif`: history under other rules. Nothing is changed anywhere."""
+"""`till whatif`: runs history under other rules. Nothing is changed."""
 
 import click
 
-from infra.cli.whatif_decisions import decisions
-from infra.cli.whatif_fraud import fraud
+from infra.cli.commands.whatif.decisions import decisions
+from infra.cli.commands.whatif.fraud import fraud
 
 
 @click.group()
 def whatif() -> None:
-    """What would have been, had other rules been in force. Nothing is changed anywhere.
+    """Run history under other rules, and compare. Nothing is changed.
 
     \b
     Examples:
       till whatif fraud --rules stricter.toml                 all of history
-      till whatif fraud --rules stricter.toml --from -1d      what was asked for since yesterday
+      till whatif fraud --rules stricter.toml --from -1d      payments since yesterday
       till whatif decisions                                   today's code on yesterday's commands
     """
 

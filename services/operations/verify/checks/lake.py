@@ -1,31 +1,33 @@
-"""The lake has what the topics have: bronze every message, silver and quarantine every event of it once.
+"""The lake holds what the topics hold: bronze every message, silver and quarantine together every event of it once.
 
-Asked in SQL of whoever reads the lake, without Spark, and up to the offsets that its own commits say it has reached.
+The lake is queried in SQL, without Spark, up to the offsets that its own commits say it has reached.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from services.replay.checks.findings import Findings, Violation, World
-from services.replay.topics import begins, ends
-from shared.refill import open_reader
+from services.operations.verify.findings import CheckContext, Findings, Violation
+from shared.messaging.topic_reader import open_reader
 
 NAME, ABOUT = "lake = topics", "bronze has every offset, silver and quarantine every event of it once"
 BRONZE, QUARANTINE = "bronze.events", "silver.quarantine"
-SHOWN = 20
+VIOLATIONS_PER_QUERY = 20
 
-Offsets = Mapping[str, Mapping[str, int]]
+LakeOffsets = Mapping[str, Mapping[str, int]]
+"""The next offset that a table will read, by topic and partition."""
 
 
 class Lake(Protocol):
-    def reached(self, table: str) -> Offsets | None:
-        """By topic and partition, the next offset that the table would read; None where there is no such table."""
+    """Reads the tables of the lake."""
+
+    def reached(self, table: str) -> LakeOffsets | None:
+        """Returns how far the table has been written; None where there is no such table."""
         ...
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]: ...
 
 
-# An event that came twice is in silver once: missing is a message whose event silver has nowhere.
+# An event that was delivered twice is in silver once. So a message is missing only if silver has its event nowhere.
 MESSAGES = """
 SELECT partition, "offset", decode(list_filter(headers, lambda h: h.key = 'ce_id')[1].value) AS event_id
 FROM bronze.events WHERE topic = '{topic}' AND ({cut})
@@ -37,7 +39,7 @@ WHERE NOT EXISTS (SELECT 1 FROM {silver} s WHERE s.event_id = m.event_id)
                   WHERE q.topic = '{topic}' AND q.partition = m.partition AND q."offset" = m."offset")
 ORDER BY 1, 2 LIMIT {shown}
 """
-STRANGERS = """
+NOT_IN_BRONZE = """
 SELECT partition, "offset", stream_id, event_id FROM {silver} s
 WHERE NOT EXISTS (SELECT 1 FROM ({messages}) m WHERE m.event_id = s.event_id) AND ({cut}) ORDER BY 1, 2 LIMIT {shown}
 """
@@ -57,62 +59,62 @@ WHERE following > "offset" + 1 ORDER BY 1 LIMIT {shown}
 """
 
 
-async def check(world: World) -> list[Findings]:
+async def check(context: CheckContext) -> list[Findings]:
     findings = Findings(NAME, ABOUT, unit="messages")
-    lake = world.lake() if world.lake else None
+    lake = context.open_lake() if context.open_lake else None
     if lake is None or (bronze := lake.reached(BRONZE)) is None:
-        findings.notes.append("There is no lake yet: till lake run makes one.")
+        findings.notes.append("There is no lake yet. Fill it with: till lake run")
         return [findings]
-    await _bronze(world, lake, bronze, findings)
-    for service in world.services:
+    await _check_bronze(context, lake, bronze, findings)
+    for service in context.services:
         topic = service.decider.topic
-        silver = lake.reached(_silver(topic))
+        silver = lake.reached(_silver_table(topic))
         if silver is None:
-            findings.notes.append(f"There is no {_silver(topic)} yet.")
+            findings.notes.append(f"There is no {_silver_table(topic)} yet.")
         else:
             _check_silver(lake, topic, bronze, silver, findings)
     return [findings]
 
 
-def _silver(topic: str) -> str:
+def _silver_table(topic: str) -> str:
     return f"silver.{topic.replace('.', '_')}"
 
 
-def _cut(topic: str, *reached: Offsets) -> str:
-    """What all of these have read."""
+def _cut(topic: str, *reached: LakeOffsets) -> str:
+    """Returns a SQL condition for the messages that all of these tables have read."""
     partitions = set.intersection(*(set(offsets.get(topic, {})) for offsets in reached))
     parts = [f'partition = {p} AND "offset" < {min(it[topic][p] for it in reached)}' for p in sorted(partitions)]
     return " OR ".join(f"({part})" for part in parts) or "false"
 
 
-async def _bronze(world: World, lake: Lake, reached: Offsets, findings: Findings) -> None:
+async def _check_bronze(context: CheckContext, lake: Lake, reached: LakeOffsets, findings: Findings) -> None:
     cut = " OR ".join(f"(topic = '{topic}' AND ({_cut(topic, reached)}))" for topic in reached) or "false"
     counts = {(topic, p): (count, distinct) for topic, p, count, distinct in lake.rows(COUNTS.format(cut=cut))}
     behind = 0
     for topic, partitions in reached.items():
-        async with open_reader(world.settings, topic) as kafka:
-            first, last = await begins(kafka), await ends(kafka)
+        async with open_reader(context.settings, topic) as reader:
+            first, last = await reader.beginnings(), await reader.ends()
         for partition, begin in first.items():
             end = partitions.get(str(partition.partition), 0)
             behind += max(0, last[partition] - end)
             count, distinct = counts.get((topic, partition.partition), (0, 0))
             findings.looked_at += count
-            world.tell(count)
+            context.report(count)
             place = f"{topic}/{partition.partition}"
             if end > last[partition]:
                 what = f"Bronze says it has read up to {end}; the topic ends at {last[partition]}."
                 findings.add(Violation(what, position=f"{place}/{last[partition]}", look="till lake tables"))
             if count > distinct:
                 what = f"Bronze has {count - distinct} messages of {place} twice."
-                findings.add(Violation(what, position=place, look=_sql(place)))
+                findings.add(Violation(what, position=place, look=_query_of_duplicates(place)))
             if distinct < end - begin:
-                _holes(lake, topic, partition.partition, begin, end, findings)
+                _add_holes(lake, topic, partition.partition, begin, end, findings)
     if behind:
         findings.notes.append(f"{behind} messages are not in the lake yet.")
 
 
-def _holes(lake: Lake, topic: str, partition: int, begin: int, end: int, findings: Findings) -> None:
-    sql = HOLES.format(topic=topic, partition=partition, begin=begin, end=end, shown=SHOWN)
+def _add_holes(lake: Lake, topic: str, partition: int, begin: int, end: int, findings: Findings) -> None:
+    sql = HOLES.format(topic=topic, partition=partition, begin=begin, end=end, shown=VIOLATIONS_PER_QUERY)
     for first, following in lake.rows(sql):
         what = f"Bronze lacks {following - first} messages of {topic}/{partition}."
         place = f"{topic}/{partition}/{first}"
@@ -120,16 +122,16 @@ def _holes(lake: Lake, topic: str, partition: int, begin: int, end: int, finding
         findings.add(Violation(what, position=place, look=look))
 
 
-def _check_silver(lake: Lake, topic: str, bronze: Offsets, reached: Offsets, findings: Findings) -> None:
-    silver, cut = _silver(topic), _cut(topic, bronze, reached)
-    words = {"topic": topic, "silver": silver, "cut": cut, "shown": SHOWN}
+def _check_silver(lake: Lake, topic: str, bronze: LakeOffsets, reached: LakeOffsets, findings: Findings) -> None:
+    silver, cut = _silver_table(topic), _cut(topic, bronze, reached)
+    words = {"topic": topic, "silver": silver, "cut": cut, "shown": VIOLATIONS_PER_QUERY}
     words["messages"] = MESSAGES.format(**words)
     for partition, offset, event_id in lake.rows(MISSING.format(**words)):
         what = f"Event {event_id} is in bronze, and neither in {silver} nor in quarantine."
         place = f"{topic}/{partition}/{offset}"
         look = f"till replay {topic} --where \"id == '{event_id}'\""
         findings.add(Violation(what, position=place, look=look))
-    for partition, offset, stream, event_id in lake.rows(STRANGERS.format(**words)):
+    for partition, offset, stream, event_id in lake.rows(NOT_IN_BRONZE.format(**words)):
         what = f"Event {event_id} is in {silver}, and not in bronze."
         findings.add(Violation(what, stream, f"{topic}/{partition}/{offset}", f"till history {stream}"))
     for event_id, stream, count in lake.rows(TWICE.format(**words)):
@@ -137,7 +139,7 @@ def _check_silver(lake: Lake, topic: str, bronze: Offsets, reached: Offsets, fin
         findings.add(Violation(what, stream, f"event {event_id}", f"till history {stream}"))
 
 
-def _sql(place: str) -> str:
+def _query_of_duplicates(place: str) -> str:
     topic, partition = place.split("/")
     where = f"topic = '{topic}' AND partition = {partition}"
     return f'till sql "SELECT \\"offset\\", count(*) FROM bronze.events WHERE {where} GROUP BY 1 HAVING count(*) > 1"'

@@ -1,6 +1,6 @@
-"""I9: no piece is promised twice, and none is lost: available + reserved + sold = supplied, order by order.
+"""Invariant I9: no piece is promised twice and none is lost: available + reserved + sold = supplied, order by order.
 
-The pieces of each product are counted anew from its events, and every order that has some is asked for.
+The pieces of each product are counted from its events, without the decider, and compared with the orders they are for.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -17,41 +17,42 @@ from services.catalog.events import (
     StockReturned,
     StockSold,
 )
-from services.replay.checks.findings import Findings, Violation, World
-from services.replay.checks.suspects import settle
-from services.replay.folding import Folded, Rows, folded, of_streams
-from services.replay.targets import Store
-from shared.consumer import Incoming
+from services.operations.reading.fold import FoldedBatch, fold_streams, read_streams
+from services.operations.reading.row_builders import RowBuilder
+from services.operations.reading.stores import Store
+from services.operations.verify.findings import CheckContext, Findings, Violation
+from services.operations.verify.suspects import settle_suspects
+from shared.messaging.incoming import Incoming
 
 NAME, ABOUT = "stock", "available + reserved + sold = supplied, for every product and order"
 UNDECIDED = {"placed", "reserved", "in_review"}
-SOME = 2_000
+ORDERS_PER_QUERY = 2_000
 SOLD = """
 SELECT line ->> 'sku', sum((line ->> 'quantity')::int) FROM orders, json_array_elements(lines::json) line
 WHERE status = 'confirmed' GROUP BY 1
 """
-WHO_BOUGHT = """
+BUYERS = """
 SELECT order_id, (line ->> 'quantity')::int FROM orders, json_array_elements(lines::json) line
 WHERE status = 'confirmed' AND line ->> 'sku' = $1
 """
 
 Suspect = tuple[str, str]
-"""A product's SKU, and an order."""
+"""An SKU and an order id."""
 
 
 @dataclass
 class Pieces:
-    """Of one product, counted without the help of the rules that wrote the events."""
+    """The pieces of one product, counted independently of the rules that wrote the events."""
 
     sku: str
     supplied: int = 0
     held: dict[str, int] = field(default_factory=dict)
-    """By order."""
+    """Pieces by order, as in `sold`."""
     sold: dict[str, int] = field(default_factory=dict)
     gone: int = 0
-    """Held or sold."""
+    """All pieces that are held or sold."""
     wrong: list[tuple[int, str]] = field(default_factory=list)
-    """At which version, and what."""
+    """Version and description of everything that does not add up."""
 
     def count(self, version: int, event: Any) -> None:
         match event:
@@ -77,12 +78,12 @@ class Pieces:
     def _take(self, version: int, source: dict[str, int], event: StockSold | StockReleased | StockReturned) -> None:
         had = source.pop(event.order_id, 0)
         if had != event.quantity:
-            what = f"{type(event).__name__} is of {event.quantity} pieces; order {event.order_id} had {had}."
+            what = f"{type(event).__name__} has {event.quantity} pieces; order {event.order_id} had {had}."
             self.wrong.append((version, what))
 
 
-class Counting:
-    """Pieces, one product's stream after the other."""
+class PiecesBuilder:
+    """Counts the pieces of one product's stream after the other."""
 
     def __init__(self) -> None:
         self._pieces: Pieces | None = None
@@ -97,50 +98,52 @@ class Counting:
         return [(pieces.sku, pieces)] if pieces else []
 
 
-class Shelves:
-    def __init__(self, world: World, stock: Store, orders: Store) -> None:
-        self.world = world
+class StockCheck:
+    """Compares the pieces of each product with the orders that hold or bought them."""
+
+    def __init__(self, context: CheckContext, stock: Store, orders: Store) -> None:
+        self.context = context
         self.store = stock
-        self.rows: Rows = Counting()
+        self.builder: RowBuilder = PiecesBuilder()
         self.orders = orders
         self.findings = Findings(NAME, ABOUT)
         self.suspects: set[Suspect] = set()
         self.sold: dict[str, int] = {}
-        """By SKU."""
+        """Pieces sold by SKU."""
 
-    async def take(self, batch: Folded) -> None:
+    async def take(self, batch: FoldedBatch) -> None:
         for sku, pieces in batch.rows:
             for version, what in pieces.wrong:
                 self._add(sku, f"version {version}", what)
-            self.suspects |= {(sku, order_id) async for order_id in self._at_odds(pieces)}
+            self.suspects |= {(sku, order_id) async for order_id in self._differing_orders(pieces)}
             self.sold[sku] = sum(pieces.sold.values())
         for stream, version, reason in batch.aside:
             self._add(stream.removeprefix("stock:"), f"version {version}", f"It cannot be read: {reason}")
         self.findings.looked_at += batch.events
 
     async def finish(self) -> Findings:
-        await self._look_the_other_way()
-        await settle(self.world, self.suspects, self.judge, self.findings)
+        await self._find_unsold()
+        await settle_suspects(self.context, self.suspects, self.judge, self.findings)
         return self.findings
 
-    async def _pieces(self, sku: str) -> Pieces:
-        chunks = of_streams(self.store.pool, [f"stock:{sku}"])
+    async def _count_pieces(self, sku: str) -> Pieces:
+        chunks = read_streams(self.store.pool, [f"stock:{sku}"])
         counted: list[tuple[str, Pieces]] = [
-            row async for [batch] in folded(self.store, [Counting()], chunks) for row in batch.rows
+            row async for [batch] in fold_streams(self.store, [PiecesBuilder()], chunks) for row in batch.rows
         ]
         return counted[0][1] if counted else Pieces(sku)
 
-    async def _at_odds(self, pieces: Pieces) -> AsyncIterator[str]:
-        """Orders that hold pieces they should not, or other than they say."""
+    async def _differing_orders(self, pieces: Pieces) -> AsyncIterator[str]:
+        """Yields orders that hold pieces they should not, or another number than they say."""
         ids = [*pieces.held, *pieces.sold]
-        for start in range(0, len(ids), SOME):
-            orders = await self._orders(ids[start : start + SOME])
-            for order_id in ids[start : start + SOME]:
+        for start in range(0, len(ids), ORDERS_PER_QUERY):
+            orders = await self._orders(ids[start : start + ORDERS_PER_QUERY])
+            for order_id in ids[start : start + ORDERS_PER_QUERY]:
                 if _problem(pieces, order_id, orders.get(order_id)):
                     yield order_id
 
     async def _orders(self, ids: Sequence[str]) -> dict[str, tuple[str, Mapping[str, int]]]:
-        """Status, and pieces by SKU."""
+        """Returns status and pieces by SKU of each order."""
         rows = await self.orders.pool.fetch(
             "SELECT order_id, status, lines FROM orders WHERE order_id = ANY($1::text[])", list(ids)
         )
@@ -149,23 +152,23 @@ class Shelves:
             for order_id, status, lines in rows
         }
 
-    async def _look_the_other_way(self) -> None:
-        """Confirmed orders whose pieces were never sold: by the sums first, one by one where these differ."""
+    async def _find_unsold(self) -> None:
+        """Finds confirmed orders whose pieces were never sold: compares sums first, then single orders."""
         ordered = dict(map(tuple, await self.orders.pool.fetch(SOLD, timeout=600)))
-        products = self.sold.keys() if self.world.since else self.sold.keys() | ordered.keys()
+        products = self.sold.keys() if self.context.since else self.sold.keys() | ordered.keys()
         for sku in products:
             if ordered.get(sku, 0) != self.sold.get(sku, 0):
-                pieces = await self._pieces(sku)
-                for order_id, quantity in await self.orders.pool.fetch(WHO_BOUGHT, sku, timeout=600):
+                pieces = await self._count_pieces(sku)
+                for order_id, quantity in await self.orders.pool.fetch(BUYERS, sku, timeout=600):
                     if pieces.sold.get(order_id, 0) != quantity:
                         self.suspects.add((sku, order_id))
 
     async def judge(self, suspects: Collection[Suspect], is_last: bool) -> Collection[Suspect]:
         undecided: list[Suspect] = []
         for sku in sorted({sku for sku, _ in suspects}):
-            ids = [order_id for of, order_id in suspects if of == sku]
+            ids = [order_id for suspect, order_id in suspects if suspect == sku]
             orders = await self._orders(ids)
-            pieces = await self._pieces(sku)
+            pieces = await self._count_pieces(sku)
             for order_id in ids:
                 if problem := _problem(pieces, order_id, orders.get(order_id)):
                     undecided.append((sku, order_id))
@@ -193,7 +196,7 @@ def _problem(pieces: Pieces, order_id: str, order: tuple[str, Mapping[str, int]]
     return ""
 
 
-def shelves(world: World) -> list[Shelves]:
-    """None where there is no stock, or nobody orders."""
-    stock, orders = world.service("stock"), world.service("order")
-    return [Shelves(world, world.stores[stock.name], world.stores[orders.name])] if stock and orders else []
+def stock_checks(context: CheckContext) -> list[StockCheck]:
+    """Returns one check; none where a stack has no stock or no orders, as in tests of one service."""
+    stock, orders = context.store_of("stock"), context.store_of("order")
+    return [StockCheck(context, stock, orders)] if stock and orders else []

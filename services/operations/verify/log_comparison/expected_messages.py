@@ -1,10 +1,10 @@
-"""What Kafka should have of a stored event, put together by the server that stores it: SQL for the bytes of a message.
+"""Builds SQL that assembles the bytes an event should have in Kafka: value and headers as in a record of a batch.
 
-A message is as `cloud_event_headers` has it, in the format of `wire`. To send the columns and put them together here
-would take longer than to compare the result.
+The headers are those of `cloud_event_headers`, in the format that `record_batches` reads. PostgreSQL does it, because
+fetching all columns and joining them in Python takes longer than comparing the result.
 """
 
-from services.replay.checks.wire import WRITTEN
+from services.operations.verify.log_comparison.record_batches import ENCODED
 from shared.envelope import EPOCH, Recorded, cloud_event_headers
 
 BLANK = Recorded("", 0, "", "", EPOCH, "", "", "", "", b"")
@@ -22,36 +22,43 @@ CONTENTS = {
     "ce_actor": "actor",
     "traceparent": "traceparent",
 }
-SIZES = {"ce_specversion": 3, "ce_id": 36, "ce_time": 27}
-"""Of those that are always as long."""
+FIXED_SIZES = {"ce_specversion": 3, "ce_id": 36, "ce_time": 27}
+"""Headers whose content always has the same length."""
 
 
-def _front(n: int, name: str) -> bytes:
-    """What is in front of a header's content: its name, and before the first how many there are."""
-    return (WRITTEN[len(HEADERS)] if n == 0 else b"") + WRITTEN[len(name)] + name.encode()
+def _before_content(n: int, name: str) -> bytes:
+    """Returns the bytes before the length of a header's content: its name, and first of all the number of headers."""
+    return (ENCODED[len(HEADERS)] if n == 0 else b"") + ENCODED[len(name)] + name.encode()
 
 
-def _short() -> str:
-    """SQL for headers of which each length is one byte, so that most of them is text. Text can hold no zero, which is
-    the length of nothing; only the last one, often empty, is put behind it as bytes.
+def _short_headers() -> str:
+    """Returns SQL for headers whose lengths fit one byte each, which can be joined as text, the fastest way.
+
+    PostgreSQL text cannot contain NUL, and an empty header has length byte 0. So only the last header, which is often
+    empty, is appended as bytes.
     """
     *others, last = HEADERS
     parts = []
     for n, name in enumerate(others):
-        parts.append("'" + _front(n, name).decode() + (chr(2 * SIZES[name]) if name in SIZES else "") + "'")
-        parts += [] if name in SIZES else [f"chr(2 * octet_length({CONTENTS[name]}))"]
+        fixed = chr(2 * FIXED_SIZES[name]) if name in FIXED_SIZES else ""
+        parts.append(f"'{_before_content(n, name).decode()}{fixed}'")
+        if not fixed:
+            parts.append(f"chr(2 * octet_length({CONTENTS[name]}))")
         parts.append(CONTENTS[name])
-    parts.append("'" + _front(len(others), last).decode() + "'")
-    return f"convert_to(concat({', '.join(parts)}), 'UTF8') || {_sized(CONTENTS[last])}"
+    parts.append(f"'{_before_content(len(others), last).decode()}'")
+    return f"convert_to(concat({', '.join(parts)}), 'UTF8') || {_with_length(CONTENTS[last])}"
 
 
-def _long() -> str:
-    fronts = (f"'\\x{_front(n, name).hex()}'::bytea || {_sized(CONTENTS[name])}" for n, name in enumerate(HEADERS))
-    return " || ".join(fronts)
+def _long_headers() -> str:
+    """Returns SQL for headers of any length."""
+    return " || ".join(
+        f"'\\x{_before_content(n, name).hex()}'::bytea || {_with_length(CONTENTS[name])}"
+        for n, name in enumerate(HEADERS)
+    )
 
 
-def _sized(text: str) -> str:
-    """The content with its length in front, of one, two or three bytes."""
+def _with_length(text: str) -> str:
+    """Returns SQL for a content with its length before it: a zigzag varint of one, two or three bytes."""
     n = f"2 * octet_length({text})"
     return (
         f"(CASE WHEN {n} < 1 << 7 THEN set_byte('\\x00', 0, {n})"
@@ -61,10 +68,10 @@ def _sized(text: str) -> str:
     )
 
 
-IS_SHORT = " AND ".join(
-    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[:-1] if name not in SIZES
+ARE_SHORT = " AND ".join(
+    f"octet_length({CONTENTS[name]}) BETWEEN 1 AND 63" for name in HEADERS[:-1] if name not in FIXED_SIZES
 )
-# Milliseconds are cut, not rounded, with half a microsecond against what a float lacks of a whole one.
+# Milliseconds are cut, not rounded; half a microsecond is added, because a float may be a little below a whole number.
 MILLIS = "floor(date_part('epoch', time) * 1000 + 0.0005)::bigint"
-MESSAGE = f"{MILLIS}, value, CASE WHEN {IS_SHORT} THEN {_short()} ELSE {_long()} END"
-"""Three columns: the time of the message, its value, and its headers with their names and lengths. $1 is the source."""
+MESSAGE = f"{MILLIS}, value, CASE WHEN {ARE_SHORT} THEN {_short_headers()} ELSE {_long_headers()} END"
+"""Three columns: the message's time, its value, and its headers with names and lengths. Parameter $1 is `ce_source`."""

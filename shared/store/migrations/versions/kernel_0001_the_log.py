@@ -1,4 +1,4 @@
-"""The kernel's tables."""
+"""Creates the kernel's tables."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -44,7 +44,7 @@ def upgrade() -> None:
     )
     op.create_index("events_time", "events", ["time"], postgresql_using="brin")
     op.create_table("outbox", position(), text("topic"), text("key"), data("value"), data("headers"), moment("time"))
-    # A queue: every row dies young. Vacuum by count, not by share, or dead rows pile up before the live ones.
+    # A queue: every row is short-lived. Vacuum by count, not by share, or dead rows pile up before the live ones.
     op.execute(
         "ALTER TABLE outbox SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,"
         " autovacuum_vacuum_insert_threshold = -1)"

@@ -1,4 +1,4 @@
-"""Which dead letters an operator is done with, and how."""
+"""Creates the table of dead letters that an operator has retried or dropped."""
 
 import sqlalchemy as sa
 from alembic import op

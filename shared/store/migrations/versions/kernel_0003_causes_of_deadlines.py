@@ -1,4 +1,4 @@
-"""Which event set a deadline."""
+"""Stores the event that set a deadline."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # With a default: an older release that still runs sets deadlines without it.
+    # The default is for an older release that still runs and sets deadlines without it.
     op.add_column("deadlines", sa.Column("version", sa.Integer, nullable=False, server_default="0"))

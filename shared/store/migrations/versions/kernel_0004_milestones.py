@@ -1,4 +1,4 @@
-"""States of the past, beside the latest."""
+"""Creates the table of milestones, the older states of long streams."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,5 +18,5 @@ def upgrade() -> None:
         sa.Column("until", sa.DateTime(timezone=True), nullable=False),
         sa.Column("state", sa.LargeBinary, nullable=False),
     )
-    # Long streams are folded once more from their beginning, and leave milestones on the way.
+    # Without snapshots, long streams are folded from their beginning once more and leave milestones on the way.
     op.execute("DELETE FROM snapshots")

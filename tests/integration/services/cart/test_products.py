@@ -1,4 +1,4 @@
-"""What the cart remembers of products is forgotten when it changes, and never trusted when changes cannot be heard."""
+"""The product cache forgets what has changed, and caches nothing while it is not notified of changes."""
 
 from collections.abc import AsyncIterator
 
@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy.schema import CreateTable
 
 from services.cart.commands import Product
-from services.cart.products import Products
-from services.cart.views import CHANGED, KnownProductTable
-from shared.money import Money
+from services.cart.products import ProductCache, Products
+from services.cart.views import CHANGED, PRODUCTS
+from services.common.money import Money
 from shared.service import Runtime
-from tests.integration.kit import Tallies, running, until
+from tests.integration.shared.loops import running, until
+from tests.integration.shared.tallies import Tallies
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def runtime(tallies: Tallies) -> AsyncIterator[Runtime]:
     async with tallies.opened() as runtime:
-        await runtime.pool.execute(str(CreateTable(KnownProductTable.__table__)))  # type: ignore[attr-defined]
+        await runtime.pool.execute(str(CreateTable(PRODUCTS.declaration)))
         await runtime.pool.execute("INSERT INTO products VALUES ('MUG', 'Mug', 100, 'EUR', false, 1)")
         yield runtime
 
@@ -49,9 +50,10 @@ async def until_known(products: Products, cents: int) -> None:
     await until(known)
 
 
-async def test_a_product_is_looked_up_once_and_again_when_it_has_changed(runtime: Runtime) -> None:
-    products = Products(runtime.pool)
-    async with running(products.follow()):
+async def test_a_product_is_read_once_and_again_after_it_has_changed(runtime: Runtime) -> None:
+    cache = ProductCache()
+    products = Products(runtime.pool, cache)
+    async with running(cache.follow(runtime.pool)):
         await until(lambda: listener(runtime))
         await until_known(products, 100)
         await reprice(runtime, 200, notice=False)
@@ -60,9 +62,10 @@ async def test_a_product_is_looked_up_once_and_again_when_it_has_changed(runtime
         await until_known(products, 300)
 
 
-async def test_who_asks_for_a_version_sees_it_even_before_the_notice(runtime: Runtime) -> None:
-    products = Products(runtime.pool)
-    async with running(products.follow()):
+async def test_a_version_that_is_asked_for_is_seen_even_before_its_notification(runtime: Runtime) -> None:
+    cache = ProductCache()
+    products = Products(runtime.pool, cache)
+    async with running(cache.follow(runtime.pool)):
         await until(lambda: listener(runtime))
         await until_known(products, 100)
         await reprice(runtime, 200, notice=False)
@@ -70,16 +73,17 @@ async def test_who_asks_for_a_version_sees_it_even_before_the_notice(runtime: Ru
         assert await products.find("MUG") == at(200)
 
 
-async def test_while_changes_cannot_be_heard_nothing_is_remembered(runtime: Runtime) -> None:
-    products = Products(runtime.pool)
+async def test_without_notifications_no_product_is_cached(runtime: Runtime) -> None:
+    products = Products(runtime.pool, ProductCache())
     assert await products.find("MUG") == at(100)
     await reprice(runtime, 200, notice=False)
     assert (await products.find_all(["MUG", "POT"])) == {"MUG": at(200)}
 
 
-async def test_a_listener_whose_connection_dies_forgets_everything_and_listens_again(runtime: Runtime) -> None:
-    products = Products(runtime.pool)
-    async with running(products.follow()):
+async def test_a_cache_whose_connection_dies_forgets_everything_and_listens_again(runtime: Runtime) -> None:
+    cache = ProductCache()
+    products = Products(runtime.pool, cache)
+    async with running(cache.follow(runtime.pool)):
         pid = await until(lambda: listener(runtime))
         await until_known(products, 100)
         await runtime.pool.execute("SELECT pg_terminate_backend($1)", pid)

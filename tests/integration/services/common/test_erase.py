@@ -1,4 +1,4 @@
-"""A person can be forgotten: name and address are nowhere in the clear, and unreadable once the key is deleted."""
+"""Crypto-shredding: name and address are stored nowhere in clear, and are unreadable once the key is deleted."""
 
 import asyncio
 import base64
@@ -18,18 +18,18 @@ import pytest
 from pydantic import SecretStr
 from uuid_utils import uuid7
 
-from infra.letters import Place, retry_these
+from infra.settings import Settings
 from services.cart.api import order_of
 from services.cart.wiring import cart as cart_service
-from shared.database import Pool, open_pool
-from shared.deadletters import letters
+from services.common.vault import Vault, erase
+from services.operations.dead_letters import LetterId, retry_letters
 from shared.errors import OperatorError
+from shared.recovery.dead_letter_queue import read_letters
 from shared.service import open_service
-from shared.settings import Settings
-from shared.vault import Vault, erase
+from shared.store.database import Pool, open_pool
 from tests.e2e.shop import Shop, new_sku, put_in, put_product, started
-from tests.integration.kit import read_topic
-from tests.integration.refusing import refusing
+from tests.integration.services.refusing import refusing
+from tests.integration.shared.topics import read_topic
 from tests.till import Till, eventually
 
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ class Person:
     name: str
     address: str
     sealed: str
-    """Name and address as they are in the events."""
+    """Name and address, encrypted, as they are in the events."""
     checkout: httpx.Response
     order: str
     """Its path."""
@@ -60,7 +60,7 @@ def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 def ann(shop: Shop, stack: Settings) -> Person:
-    """She has been at the till. The order service failed on it first, so there is a dead letter about her as well."""
+    """A customer who has checked out. The order service failed on it first, so there is a dead letter too."""
     name, address = f"Wilhelmina Quartermaine-{uuid7().hex}", f"17 Nightingale Row, {uuid7().hex} Thistlewick"
     with shop.staff("operator") as operator, shop.guest() as guest:
         mug = put_product(operator, new_sku())
@@ -77,8 +77,8 @@ def ann(shop: Shop, stack: Settings) -> Person:
             )
             assert checkout.status_code == 202, checkout.text
             letter = letter_about(stack, f"cart:{opened['cart_id']}")
-        [retried] = asyncio.run(retry_these(stack, [letter], "test"))
-        assert retried.is_as_asked("retried")
+        [retried] = asyncio.run(retry_letters(stack, [letter], "test"))
+        assert retried.succeeded("retried")
         eventually(lambda: guest.get(f"/v1/orders/{order_id}").is_success, "the order is placed")
     for service in ("cart", "order", "catalog"):
         eventually(partial(is_published, shop, service), f"the outbox of {service} is empty")
@@ -90,27 +90,26 @@ def is_published(shop: Shop, service: str) -> bool:
     return not shop.fetch(service, "SELECT FROM outbox")
 
 
-def letter_about(settings: Settings, stream_id: str) -> Place:
-    async def find() -> list[Place]:
-        found = [one.id.split("/") async for one in letters(settings, "order") if one.header("ce_subject") == stream_id]
-        return [Place("order", int(partition), int(offset)) for _, partition, offset in found]
+def letter_about(settings: Settings, stream_id: str) -> LetterId:
+    async def find() -> list[LetterId]:
+        found = [
+            one.id.split("/") async for one in read_letters(settings, "order") if one.header("ce_subject") == stream_id
+        ]
+        return [LetterId("order", int(partition), int(offset)) for _, partition, offset in found]
 
     eventually(lambda: bool(asyncio.run(find())), "there is a dead letter")
     return asyncio.run(find())[0]
 
 
 async def recipient(settings: Settings, cart_id: str) -> str:
-    """Of the checkout, as it is stored."""
+    """Returns name and address as the event of the checkout holds them: sealed."""
     async with open_service(cart_service(settings), settings) as runtime:
         [event] = [e for e in await runtime.store.history(f"cart:{cart_id}") if e.type == "CartCheckedOut"]
-        return str((await runtime.memory.decode(event.value)).recipient)
-
-
-# Where anything can be found
+        return str((await runtime.decoder.decode(event.value)).recipient)
 
 
 def where(shop: Shop, *texts: str) -> list[set[str]]:
-    """For each text, every table, topic and file that has it, as text, as bytes or in hexadecimal."""
+    """Finds, for each text, every table, topic and file that contains it as text, as bytes or in hexadecimal."""
     found: list[set[str]] = [set() for _ in texts]
     for place, content in everything(shop):
         for places, text in zip(found, map(str.encode, texts), strict=True):
@@ -126,7 +125,7 @@ def everything(shop: Shop) -> Iterator[tuple[str, bytes]]:
 
 
 def tables(shop: Shop) -> Iterator[tuple[str, bytes]]:
-    """Of all schemas, row by row."""
+    """Yields the rows of all tables of all schemas."""
     names = shop.fetch(
         "public",
         "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
@@ -138,7 +137,7 @@ def tables(shop: Shop) -> Iterator[tuple[str, bytes]]:
 
 
 def topics(settings: Settings) -> Iterator[tuple[str, bytes]]:
-    """Message by message: key, value and headers."""
+    """Yields key, value and headers of every message."""
     admin = confluent_kafka.Consumer({"bootstrap.servers": settings.kafka_bootstrap, "group.id": "list"})
     try:
         names = [topic for topic in admin.list_topics(timeout=10).topics if not topic.startswith(("__", "_till."))]
@@ -151,7 +150,7 @@ def topics(settings: Settings) -> Iterator[tuple[str, bytes]]:
 
 
 def files(home: Path) -> Iterator[tuple[str, bytes]]:
-    """The whole disk of the stack: write-ahead log, dead rows, segments, logs of processes."""
+    """Yields every file of the stack: write-ahead log, dead rows, segments, logs of processes."""
     # Unlike rglob, walk passes over folders that go away meanwhile: Kafka deletes topics of other tests.
     for path in (Path(folder, name) for folder, _, names in os.walk(home) for name in names):
         try:
@@ -197,16 +196,16 @@ ERASED = {"method": "standard", "name": None, "address": None, "erased": True}
 
 
 def shown(shop: Shop, ann: Person) -> list[Any]:
-    """Name and address wherever the shop shows them, to herself and to support: the order, as it was, its timeline."""
+    """Returns name and address wherever the API shows them to her and to support: order, past order, timeline."""
     with shop.staff("support") as support, shop.client() as herself:
         herself.headers.update(ann.headers)
         orders = [client.get(ann.order, params=past) for client in (herself, support) for past in ({}, {"version": 1})]
         timelines = [client.get(f"{ann.order}/events") for client in (herself, support)]
     assert {answer.status_code for answer in [*orders, *timelines]} == {200}
     happenings = [item for timeline in timelines for item in timeline.json()["items"]]
-    told = [item["data"]["recipient"] for item in happenings if "recipient" in item["data"]]
-    assert len(told) == 4, "as it left the cart, and as it was placed"
-    return [order.json()["shipping"] for order in orders] + told
+    recipients = [item["data"]["recipient"] for item in happenings if "recipient" in item["data"]]
+    assert len(recipients) == 4, "as it left the cart, and as it was placed"
+    return [order.json()["shipping"] for order in orders] + recipients
 
 
 def test_name_and_address_are_shown_to_whom_they_concern_and_to_nobody_else(shop: Shop, ann: Person) -> None:
@@ -225,7 +224,7 @@ def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
     request = ann.checkout.request
     asked = f"POST {request.url.path}\n".encode() + request.content
     key = stack.master_key.get_secret_value().encode()
-    assert digests(shop, ann.customer_id) == [hmac.digest(key, asked, "sha256")], "who has the key can confirm a guess"
+    assert digests(shop, ann.customer_id) == [hmac.digest(key, asked, "sha256")], "with the key one can confirm a guess"
     assert digests(shop, ann.customer_id) != [hashlib.sha256(asked).digest()], "and so could anyone"
 
     till = Till(stack_environment)
@@ -250,7 +249,7 @@ def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
 
 @dataclass(frozen=True)
 class Backup:
-    """Of a key that has been erased since."""
+    """The data was sealed with a key that has been erased since."""
 
     customer_id: str
     sealed: str
@@ -299,7 +298,9 @@ def test_a_key_is_of_no_use_for_another_customer(backup: Backup, stack: Settings
         with_vault(stack, borrowed)
 
 
-def test_who_comes_back_gets_a_new_key_and_the_past_stays_unreadable(backup: Backup, stack: Settings) -> None:
+def test_a_customer_who_comes_back_gets_a_new_key_and_the_past_stays_unreadable(
+    backup: Backup, stack: Settings
+) -> None:
     async def come_back(vault: Vault, _pool: Pool) -> tuple[Unsealed, Unsealed]:
         sealed = await vault.seal(backup.customer_id, {"name": "Rob"})
         return await vault.unseal(backup.customer_id, sealed), await vault.unseal(backup.customer_id, backup.sealed)
@@ -307,7 +308,7 @@ def test_who_comes_back_gets_a_new_key_and_the_past_stays_unreadable(backup: Bac
     assert with_vault(stack, come_back) == ({"name": "Rob"}, None)
 
 
-def test_many_who_seal_for_a_new_customer_at_once_use_one_key(shop: Shop, stack: Settings) -> None:
+def test_concurrent_seals_for_a_new_customer_use_one_key(shop: Shop, stack: Settings) -> None:
     customer_id = str(uuid7())
 
     async def seal_all(vault: Vault, _pool: Pool) -> list[Unsealed]:
@@ -324,7 +325,7 @@ def test_a_master_key_of_another_size_is_refused(shop: Shop, stack: Settings, le
         with_vault(stack.model_copy(update={"master_key": key}), lambda vault, _: vault.seal("bob", {"name": "Bob"}))
 
 
-def test_a_customer_nobody_knows_is_told(shop: Shop, stack_environment: dict[str, str]) -> None:
+def test_erasing_an_unknown_customer_says_so(shop: Shop, stack_environment: dict[str, str]) -> None:
     ran = Till(stack_environment)("erase", str(uuid7()))
     assert ran.code == 1
     assert ran.err.startswith("error: There is no customer")

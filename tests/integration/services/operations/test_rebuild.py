@@ -1,4 +1,4 @@
-"""A view is thrown away and folded anew, while people buy; compared, swapped, taken back, and looked at in the past."""
+"""A view is rebuilt while people buy: compared, swapped, undone, and built as of the past."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -9,25 +9,24 @@ from typing import Any
 
 import asyncpg
 import pytest
-from sqlalchemy import BigInteger, Column, Integer, MetaData, Text
 from sqlalchemy.schema import CreateTable
-from sqlmodel import Field, SQLModel
 
-from infra.events import declared_services
-from services.replay.rebuild import Rebuilt, Source, rebuild, undo
-from services.replay.targets import find
-from shared.consumer import Incoming
-from shared.database import listening
+from infra.settings import Settings
+from services.operations.reading.views import find_views
+from services.operations.rebuild.build import Rebuilt, Source
+from services.operations.rebuild.rebuild import rebuild, undo
+from services.shop.services import shop_services
 from shared.service import Projection, Runtime
-from shared.settings import Settings
-from shared.views import RowView
-from tests.integration.kit import Tallies, add, handled, new_tallies, relayed, running, until
-from tests.integration.replay.conftest import Asked, Check
-from tests.till import Till, eventually
+from shared.store.database import listening
+from tests.integration.services.operations.conftest import Check
+from tests.integration.shared.loops import running, until
+from tests.integration.shared.tallies import Tallies, add, handled, new_tallies, relayed
+from tests.integration.shared.tally_view import VIEW
+from tests.till import RunTill, Till, eventually
 
 Sql = Callable[..., list[Any]]
 VIEWS = {"order.orders": "order", "catalog.products": "catalog", "cart.products": "catalog"}
-"""And whose events they are made of."""
+"""Views, each with the service whose events it is made of."""
 
 
 def rows(sql: Sql, view: str) -> list[tuple[Any, ...]]:
@@ -40,19 +39,19 @@ def indexes(sql: Sql, service: str) -> set[str]:
 
 
 def built(shop: Settings, view: str, source: Source = "store") -> Rebuilt:
-    services = declared_services(shop)
-    [target] = find(services, view)
+    services = shop_services(shop)
+    [target] = find_views(services, view)
     return asyncio.run(rebuild(shop, services, target, source))
 
 
 @pytest.fixture(autouse=True)
 def not_nice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process has other tests to run."""
+    """Keeps the priority of this process, which has other tests to run."""
     monkeypatch.setattr("os.nice", lambda _: 0)
 
 
-def test_before_the_first_rebuild_there_is_nothing_to_undo(asked: Asked, sql: Sql) -> None:
-    ran = asked("rebuild", "orders", "--undo")
+def test_before_the_first_rebuild_there_is_nothing_to_undo(run_till: RunTill, sql: Sql) -> None:
+    ran = run_till("rebuild", "orders", "--undo")
     assert ran.code == 2
     assert "there is nothing to go back to" in ran.err
     assert sql("order", "SELECT FROM pg_namespace WHERE nspname LIKE 'order\\_\\_%'") == []
@@ -60,7 +59,7 @@ def test_before_the_first_rebuild_there_is_nothing_to_undo(asked: Asked, sql: Sq
 
 @pytest.mark.parametrize("source", ["store", "kafka"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_that_was_spoilt_is_folded_anew(
+def test_a_view_with_a_wrong_and_a_lost_row_is_rebuilt(
     shop: Settings, sql: Sql, check: Check, view: str, source: Source
 ) -> None:
     service, _, table = view.partition(".")
@@ -84,19 +83,19 @@ def test_a_view_that_was_spoilt_is_folded_anew(
     assert check("folds", VIEWS[view], view).total == 0
 
 
-def test_a_rebuild_can_be_undone_and_done_again(asked: Asked, sql: Sql, check: Check) -> None:
+def test_a_rebuild_can_be_undone_and_done_again(run_till: RunTill, sql: Sql, check: Check) -> None:
     right = rows(sql, "order.orders")
     [[spoilt]] = sql("order", "SELECT min(order_id) FROM orders")
     sql("order", "UPDATE orders SET reason = 'planted' WHERE order_id = $1", spoilt)
-    assert asked("rebuild", "order").code == 0
+    assert run_till("rebuild", "order").code == 0
     assert rows(sql, "order.orders") == right
 
-    back = asked("rebuild", "orders", "--undo")
+    back = run_till("rebuild", "orders", "--undo")
     assert back.code == 0, back.err
-    assert "the one before is back" in back.out
+    assert "the previous view is back" in back.out
     assert sql("order", "SELECT reason FROM orders WHERE order_id = $1", spoilt)[0][0] == "planted"
 
-    assert asked("rebuild", "orders", "--undo").code == 0
+    assert run_till("rebuild", "orders", "--undo").code == 0
     assert rows(sql, "order.orders") == right
     assert check("folds", "order").total == 0
 
@@ -122,29 +121,29 @@ def test_people_buy_meanwhile_and_nothing_is_missed_or_applied_twice(
     assert check("flow").violations == []
 
 
-def test_who_remembers_rows_hears_of_those_that_a_swap_changes(shop: Settings, sql: Sql) -> None:
+def test_processes_that_cache_rows_are_notified_of_those_a_swap_changes(shop: Settings, sql: Sql) -> None:
     [[sku]] = sql("cart", "SELECT min(sku) FROM products")
     sql("cart", "UPDATE products SET price = 1 WHERE sku = $1", sku)
-    heard: list[object] = []
+    notified: list[object] = []
 
     async def rebuild_and_listen() -> None:
         connection = await asyncpg.connect(shop.database_url.get_secret_value())
-        async with listening(connection, "cart_products", lambda *notice: heard.append(notice[3])):
+        async with listening(connection, "cart_products", lambda *notice: notified.append(notice[3])):
             await asyncio.to_thread(built, shop, "cart")
             await connection.execute("SELECT 1")
         await connection.close()
 
     asyncio.run(rebuild_and_listen())
-    assert heard == [sku]
+    assert notified == [sku]
 
 
-def test_a_view_as_it_was_is_built_to_be_looked_at(asked: Asked, sql: Sql) -> None:
+def test_a_view_as_of_a_moment_is_built_beside_the_live_one(run_till: RunTill, sql: Sql) -> None:
     placed = sql("order", "SELECT placed_at, order_id FROM orders ORDER BY placed_at")
     middle = placed[len(placed) // 2]["placed_at"]
     moment = datetime.fromtimestamp(middle / 1000 + 0.001, UTC).isoformat(timespec="milliseconds")
     live = rows(sql, "order.orders")
     for source in ("store", "kafka"):
-        ran = asked("rebuild", "orders", "--at", moment.replace("+00:00", "Z"), "--from", source, "--json")
+        ran = run_till("rebuild", "orders", "--at", moment.replace("+00:00", "Z"), "--from", source, "--json")
         assert ran.code == 0, ran.err
         [done] = ran.document
         then = sql(done["schema"], "SELECT order_id, status FROM orders")
@@ -155,7 +154,7 @@ def test_a_view_as_it_was_is_built_to_be_looked_at(asked: Asked, sql: Sql) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nothing"], "There is no view nothing. There are: cart.products"),
         (["payment"], "payment has no views."),
@@ -165,36 +164,17 @@ def test_a_view_as_it_was_is_built_to_be_looked_at(asked: Asked, sql: Sql) -> No
         (["orders", "--undo", "--at", "-1m"], "--undo goes back"),
     ],
 )
-def test_what_cannot_be_rebuilt_is_said_and_nothing_changes(asked: Asked, arguments: list[str], said: str) -> None:
-    ran = asked("rebuild", *arguments)
+def test_bad_usage_of_rebuild_gives_a_reason(run_till: RunTill, arguments: list[str], message: str) -> None:
+    ran = run_till("rebuild", *arguments)
     assert ran.code == 2
-    assert said in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
 
 
-def test_without_a_stack_nothing_is_rebuilt_or_verified(asked: Asked) -> None:
+def test_without_a_stack_the_commands_say_how_to_start_it(run_till: RunTill) -> None:
     for command in (["rebuild", "orders"], ["verify"], ["whatif", "decisions"], ["replay", "order.events"]):
-        ran = asked(*command, TILL_POSTGRES_PORT="1", TILL_KAFKA_PORT="1")
+        ran = run_till(*command, TILL_POSTGRES_PORT="1", TILL_KAFKA_PORT="1")
         assert ran.code == 2, ran.err
         assert "till up" in ran.err
-
-
-class TallyRow(SQLModel):
-    stream_id: str = Field(sa_column=Column(Text, primary_key=True))
-    total: int = Field(sa_column=Column(BigInteger, nullable=False))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-
-
-class TallyTable(TallyRow, table=True):
-    __tablename__ = "tallies"
-    metadata = MetaData()
-
-
-def count(row: TallyRow | None, message: Incoming) -> TallyRow:
-    before = row.total if row else 0
-    return TallyRow(stream_id=message.stream_id, total=before + message.data.amount, version=message.version)
-
-
-VIEW = RowView(TallyRow, TallyTable, lambda message: message.stream_id, count)
 
 
 @pytest.fixture
@@ -207,7 +187,7 @@ async def tallies(shop: Settings) -> AsyncIterator[Tallies]:
 @asynccontextmanager
 async def opened(tallies: Tallies) -> AsyncIterator[Runtime]:
     async with tallies.opened() as runtime:
-        await runtime.pool.execute(str(CreateTable(TallyTable.__table__)))  # type: ignore[attr-defined]
+        await runtime.pool.execute(str(CreateTable(VIEW.declaration)))
         yield runtime
 
 
@@ -216,10 +196,10 @@ async def totals(runtime: Runtime) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.anyio
-async def test_a_consumer_that_was_far_behind_goes_on_where_the_new_view_is(tallies: Tallies) -> None:
-    """It was stopped with messages in hand. After the swap they are void: it is fenced, and seeks again."""
+async def test_a_consumer_that_was_far_behind_continues_from_the_offsets_of_the_new_view(tallies: Tallies) -> None:
+    """A batch that it read before the swap is void: it is fenced, and seeks again."""
     async with opened(tallies) as runtime:
-        [target] = find([tallies.service], "tallies")
+        [target] = find_views([tallies.service], "tallies")
         await handled(runtime, "tally:a", add(*range(10)))
         await relayed(runtime)
         done = await rebuild(tallies.settings, [tallies.service], target, schemas=tallies.schemas)

@@ -10,11 +10,10 @@ import confluent_kafka.admin
 import pytest
 from uuid_utils import uuid7
 
+from infra.settings import Settings
 from shared.envelope import from_millis
-from shared.settings import Settings
-from tests.integration.kit import Record, delete_topics, read_topic, send
-from tests.integration.replay.conftest import Asked
-from tests.till import Ran
+from tests.integration.shared.topics import Record, delete_topics, read_topic, send
+from tests.till import Ran, RunTill
 
 Sql = Callable[..., list[Any]]
 
@@ -37,29 +36,29 @@ def lines(ran: Ran) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ran.out.splitlines()]
 
 
-def test_a_slice_is_read_by_time_and_by_condition(asked: Asked, shop: Settings, sql: Sql) -> None:
+def test_a_slice_is_read_by_time_and_by_condition(run_till: RunTill, shop: Settings, sql: Sql) -> None:
     everything = read_topic(shop, "order.events")
-    placed = lines(asked("replay", "order.events", "--where", "type == 'OrderPlaced' and data.total.amount > 0"))
+    placed = lines(run_till("replay", "order.events", "--where", "type == 'OrderPlaced' and data.total.amount > 0"))
     assert len(placed) == sql("order", "SELECT count(*) FROM orders")[0][0]
     assert {line["stream"] for line in placed} == {f"order:{line['data']['order_id']}" for line in placed}
 
     times = sorted(record.timestamp for record in everything)
     start, end = from_millis(times[len(times) // 3]), from_millis(times[len(times) // 2])
-    told = lines(asked("replay", "order.events", "--from", start.isoformat(), "--to", end.isoformat()))
+    printed = lines(run_till("replay", "order.events", "--from", start.isoformat(), "--to", end.isoformat()))
     wanted = {(r.partition, r.offset) for r in everything if start <= from_millis(r.timestamp) <= end}
-    assert {(line["partition"], line["offset"]) for line in told} == wanted
+    assert {(line["partition"], line["offset"]) for line in printed} == wanted
     assert 0 < len(wanted) < len(everything)
 
 
-def test_personal_data_stays_sealed(asked: Asked) -> None:
-    [line, *_] = lines(asked("replay", "cart.events", "--where", "type == 'CartCheckedOut'"))
+def test_personal_data_stays_sealed(run_till: RunTill) -> None:
+    [line, *_] = lines(run_till("replay", "cart.events", "--where", "type == 'CartCheckedOut'"))
     assert "Lane" not in json.dumps(line)
     assert len(line["data"]["recipient"]) > 40
 
 
-def test_a_slice_goes_byte_for_byte_into_a_topic_of_its_own(asked: Asked, shop: Settings, into: str) -> None:
+def test_a_slice_goes_byte_for_byte_into_a_topic_of_its_own(run_till: RunTill, shop: Settings, into: str) -> None:
     where = "type in ['OrderConfirmed', 'OrderCancelled']"
-    ran = asked("replay", "order.events", "--where", where, "--into", into, "--json")
+    ran = run_till("replay", "order.events", "--where", where, "--into", into, "--json")
     assert ran.code == 0, ran.err
     source = {(record.partition, record.offset): record for record in read_topic(shop, "order.events")}
     copied = read_topic(shop, into)
@@ -74,22 +73,24 @@ def test_a_slice_goes_byte_for_byte_into_a_topic_of_its_own(asked: Asked, shop: 
         assert record.header("replay_topic") == "order.events"
         assert record.header("ce_type") in where
 
-    again = asked("replay", "order.events", "--into", into)
+    again = run_till("replay", "order.events", "--into", into)
     assert again.code == 2
     assert "is not empty" in again.err
     assert len(read_topic(shop, into)) == len(copied)
 
 
-def test_what_cannot_be_decoded_is_in_the_slice_with_the_reason(asked: Asked, shop: Settings) -> None:
+def test_a_message_that_cannot_be_decoded_is_in_the_slice_with_the_reason(run_till: RunTill, shop: Settings) -> None:
     send(shop, "fraud.alerts", [Record(0, 0, b"key", b"garbage", (), 1_700_000_000_000)])
-    [line] = lines(asked("replay", "fraud.alerts", "--to", str(from_millis(1_700_000_000_000) + timedelta(seconds=1))))
+    [line] = lines(
+        run_till("replay", "fraud.alerts", "--to", str(from_millis(1_700_000_000_000) + timedelta(seconds=1)))
+    )
     assert line["data"] is None
     assert "not in the wire format" in line["undecodable"]
     assert line["key"] == "key"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nothing.events"], "There is no topic nothing.events."),
         (["cart.events", "--into", "stock.events"], "is a topic of the shop"),
@@ -99,12 +100,12 @@ def test_what_cannot_be_decoded_is_in_the_slice_with_the_reason(asked: Asked, sh
         (["cart.events", "--from", "-1m", "--to", "-5m"], "ends before it begins"),
     ],
 )
-def test_what_cannot_be_sliced_is_said_and_nothing_changes(
-    asked: Asked, shop: Settings, arguments: list[str], said: str
+def test_bad_usage_of_replay_gives_a_reason_and_changes_nothing(
+    run_till: RunTill, shop: Settings, arguments: list[str], message: str
 ) -> None:
     before = read_names(shop)
-    ran = asked("replay", *arguments)
+    ran = run_till("replay", *arguments)
     assert ran.code == 2
-    assert said in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
     assert ran.out == ""
     assert read_names(shop) == before

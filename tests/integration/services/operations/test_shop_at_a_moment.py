@@ -3,33 +3,29 @@
 import asyncio
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from infra.cli import till as command
+from infra.cli.render.program import program
+from infra.settings import Settings
 from services.cart.events import CartOpened
 from services.catalog.events import StockReserved, StockSold
+from services.operations.history.cut import Cut, CutLog, find_cut, open_snapshot
+from services.operations.history.shop_state import ShopState, fold_shop
+from services.operations.reading.stores import open_stores
 from services.order.events import LineReserved, OrderConfirmed, PaymentRequested
 from services.payment.events import AuthorizationRequested, CaptureRequested, PaymentAuthorized, PaymentCaptured
-from services.replay.cut import Cut, Slice, cut_at, one_view
-from services.replay.rolls import CATEGORIES, open_rolls
-from services.replay.shop import Shop
-from services.replay.shop import shop_at as fold_shop
-from shared.database import Connection
-from shared.settings import Settings
-from tests.integration.story import TOTAL, Story, asked_to_pay, checked_out, listed, place
-from tests.integration.written import ANN, Pen, written_shop
-from tests.till import Ran
+from shared.store.database import Connection
+from tests.integration.services.story import TOTAL, Story, asked_to_pay, checked_out, listed, place
+from tests.integration.services.written import ANN, Pen, written_shop
+from tests.till import RunTill, run_in_process
 
 NOON = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=3)
 MINUTE = timedelta(minutes=1)
-
-Till = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +36,7 @@ def database(stack: Settings) -> Iterator[Pen]:
 
 @pytest.fixture
 def pen(database: Pen) -> Pen:
-    """An empty shop."""
+    """A shop without events but one listed product."""
     for service in ("cart", "order", "payment", "catalog"):
         database.execute(service, "TRUNCATE events, snapshots, milestones, deadlines")
     database.versions.clear()
@@ -50,15 +46,11 @@ def pen(database: Pen) -> Pen:
 
 
 @pytest.fixture
-def till(pen: Pen, stack_environment: dict[str, str]) -> Till:
-    def run(*arguments: str, **settings: str) -> Ran:
-        ran = CliRunner().invoke(command, arguments, env=stack_environment | pen.environment | settings)
-        return Ran(ran.exit_code, ran.stdout, ran.stderr or str(ran.exception or ""))
-
-    return run
+def till(pen: Pen, stack_environment: dict[str, str]) -> RunTill:
+    return run_in_process(stack_environment | pen.environment)
 
 
-def shop_at(till: Till, moment: datetime) -> Any:
+def shop_at(till: RunTill, moment: datetime) -> Any:
     ran = till("at", moment.isoformat(), "--json")
     assert ran.code == 0, ran.err
     return ran.document
@@ -72,25 +64,25 @@ def bought(pen: Pen) -> Story:
     story = asked_to_pay(pen, "MUG-350")
     order_id, payment_id = story.order_id, story.payment_id
     authorized = PaymentAuthorized(payment_id, order_id, ANN, TOTAL, "ref-1")
-    story.tell("payment", authorized, because="AuthorizationRequested")
+    story.record("payment", authorized, because="AuthorizationRequested")
     confirmed = OrderConfirmed(order_id, payment_id, ANN, story.lines, TOTAL)
-    story.tell("order", confirmed, because="PaymentAuthorized")
-    story.tell("stock", StockSold("MUG-350", order_id, 2), because="OrderConfirmed")
-    story.tell("payment", CaptureRequested(payment_id, order_id), because="OrderConfirmed")
+    story.record("order", confirmed, because="PaymentAuthorized")
+    story.record("stock", StockSold("MUG-350", order_id, 2), because="OrderConfirmed")
+    story.record("payment", CaptureRequested(payment_id, order_id), because="OrderConfirmed")
     captured = PaymentCaptured(payment_id, order_id, ANN, TOTAL, "ref-1")
-    story.tell("payment", captured, because="CaptureRequested")
+    story.record("payment", captured, because="CaptureRequested")
     return story
 
 
-def test_the_shop_at_each_step_of_an_order(pen: Pen, till: Till) -> None:
+def test_the_shop_at_each_step_of_an_order(pen: Pen, till: RunTill) -> None:
     story = bought(pen)
     pen.at += MINUTE
     checked_out(pen, "MUG-350")
 
-    early = shop_at(till, story.told["ItemAdded"].time)
+    early = shop_at(till, story.events["ItemAdded"].time)
     assert (early["carts"], early["in_open_carts"], early["orders"]) == ({"open": 1}, {"EUR": 2380}, {})
 
-    reserved = shop_at(till, story.told["AuthorizationRequested"].time)
+    reserved = shop_at(till, story.events["AuthorizationRequested"].time)
     assert (reserved["orders"], reserved["payments"]) == ({"reserved": 1}, {"authorizing": 1})
     assert reserved["money"] == {"EUR": {"placed": 2380}}
     assert {name: reserved["stock"][name] for name in ("available", "reserved", "sold", "supplied")} == {
@@ -100,7 +92,7 @@ def test_the_shop_at_each_step_of_an_order(pen: Pen, till: Till) -> None:
         "supplied": 10,
     }
 
-    done = shop_at(till, story.told["PaymentCaptured"].time)
+    done = shop_at(till, story.events["PaymentCaptured"].time)
     assert (done["orders"], done["payments"]) == ({"confirmed": 1}, {"captured": 1})
     assert done["money"] == {"EUR": dict.fromkeys(("placed", "confirmed", "authorised", "captured"), 2380)}
     assert done["stock"]["movers"] == [{"sold": 2, "sku": "MUG-350", "name": "Enamel mug"}]
@@ -115,35 +107,35 @@ def test_the_shop_at_each_step_of_an_order(pen: Pen, till: Till) -> None:
     assert "captured    23.80" in ran.out
 
 
-def test_an_effect_that_is_dated_before_its_cause_waits_for_it(pen: Pen, till: Till) -> None:
-    """The clock of the order service is an hour behind: by the dates, there is an order without a checkout."""
+def test_an_effect_that_is_dated_before_its_cause_waits_for_it(pen: Pen, till: RunTill) -> None:
+    """The clock of the order service is an hour behind, so by the dates there is an order without a checkout."""
     story = checked_out(pen, "MUG-350")
-    checkout = story.told["CartCheckedOut"]
+    checkout = story.events["CartCheckedOut"]
     early = checkout.time - 60 * MINUTE
     place(story, at=early)
 
     between = early + 30 * MINUTE
     shop = shop_at(till, between)
     assert (shop["orders"], shop["money"], taken_back(shop)) == ({}, {}, {"order": 1})
-    told = till("at", between.isoformat()).out
-    assert "Taken back: dated before this moment, but their causes are dated after it." in told
+    printed = till("at", between.isoformat()).out
+    assert "Taken back: events dated before this moment whose causes are dated after it." in printed
 
     later = shop_at(till, checkout.time)
     assert (later["orders"], taken_back(later)) == ({"placed": 1}, {})
 
 
-def test_what_came_of_what_was_taken_back_goes_with_it(pen: Pen, till: Till) -> None:
-    """Order, stock and payment are all early: the whole tail hangs on a checkout that has not happened yet."""
+def test_all_later_effects_of_an_event_that_is_taken_back_are_taken_back_too(pen: Pen, till: RunTill) -> None:
+    """Order, stock and payment are all dated early, and follow from a checkout that has not happened yet."""
     story = checked_out(pen, "MUG-350")
-    early = story.told["CartCheckedOut"].time - 60 * MINUTE
+    early = story.events["CartCheckedOut"].time - 60 * MINUTE
     order_id, payment_id = story.order_id, story.payment_id
     place(story, at=early)
-    story.tell("stock", StockReserved("MUG-350", order_id, 2), because="OrderPlaced", at=early + MINUTE)
+    story.record("stock", StockReserved("MUG-350", order_id, 2), because="OrderPlaced", at=early + MINUTE)
     requested = PaymentRequested(order_id, payment_id, ANN, TOTAL, "tok_ok")
     reserved = LineReserved(order_id, "MUG-350")
-    story.tell("order", reserved, requested, because="StockReserved", at=early + 2 * MINUTE)
+    story.record("order", reserved, requested, because="StockReserved", at=early + 2 * MINUTE)
     asked = AuthorizationRequested(payment_id, order_id, ANN, TOTAL, "tok_ok")
-    story.tell("payment", asked, because="PaymentRequested", at=early + 3 * MINUTE)
+    story.record("payment", asked, because="PaymentRequested", at=early + 3 * MINUTE)
 
     shop = shop_at(till, early + 30 * MINUTE)
     assert taken_back(shop) == {"order": 3, "catalog": 1, "payment": 1}
@@ -151,7 +143,7 @@ def test_what_came_of_what_was_taken_back_goes_with_it(pen: Pen, till: Till) -> 
 
 
 def test_no_clock_can_make_a_cut_show_an_effect_without_its_cause(pen: Pen) -> None:
-    """Every service's clock is off by another amount. At every moment of the story the cut is closed."""
+    """Every service's clock is off by another amount, and still every cut holds the causes of all its events."""
     bought(pen)
     bought(pen)
     skews = {"cart": 0, "order": -70, "catalog": 30, "payment": -110}
@@ -175,20 +167,21 @@ def test_no_clock_can_make_a_cut_show_an_effect_without_its_cause(pen: Pen) -> N
 
 
 async def ids_in_cuts(pen: Pen, moments: Sequence[datetime]) -> list[set[str]]:
-    async with open_rolls(pen.settings.database_url.get_secret_value()) as rolls, one_view(rolls) as connection:
-        return [await ids_in_cut(connection, await cut_at(connection, moment)) for moment in moments]
+    async with open_stores(pen.settings.database_url.get_secret_value()) as stores, open_snapshot(stores) as connection:
+        cuts = [await find_cut(connection, stores.keys(), moment) for moment in moments]
+        return [await ids_in_cut(connection, stores.keys(), cut) for cut in cuts]
 
 
-async def ids_in_cut(connection: Connection, cut: Cut) -> set[str]:
+async def ids_in_cut(connection: Connection, services: Iterable[str], cut: Cut) -> set[str]:
     found: set[str] = set()
-    for category, kept in CATEGORIES.items():
-        shown = Counter([stream_id async for stream_id, _ in Slice(category, connection, cut).values()])
-        rows = await connection.fetch(f'SELECT event_id::text, stream_id, version FROM "{kept.service}".events')
+    for service in services:
+        shown = Counter([stream_id async for stream_id, _ in CutLog(service, connection, cut).values()])
+        rows = await connection.fetch(f'SELECT event_id::text, stream_id, version FROM "{service}".events')
         found |= {event_id for event_id, stream_id, version in rows if version <= shown[stream_id]}
     return found
 
 
-def test_a_stream_ends_before_its_first_event_that_was_still_to_come(pen: Pen, till: Till) -> None:
+def test_a_stream_ends_before_its_first_event_that_is_dated_later(pen: Pen, till: RunTill) -> None:
     story = asked_to_pay(pen, "MUG-350")
     moment = pen.at + MINUTE
     # Another server's clock: the second version of the order is dated later than the third.
@@ -209,31 +202,31 @@ SELECT 'cart:' || gen_random_uuid(), 1, uuidv7(), 'CartOpened', $1, '', '', '', 
 """
 
 
-def test_memory_does_not_grow_with_the_rolls(pen: Pen) -> None:
+def test_memory_does_not_grow_with_the_number_of_events(pen: Pen) -> None:
     opened = pen.codec.encode(CartOpened(ANN, 1))
     peaks = []
     for more in (3_000, 9_000):
         pen.execute("cart", CARTS, NOON, opened, more)
-        shop, peak = asyncio.run(looked_at(pen))
+        shop, peak = asyncio.run(fold_and_measure(pen))
         peaks.append(peak)
     assert shop.carts == {"open": 12_000}
     assert peaks[1] < 1.3 * peaks[0], peaks
 
 
-async def looked_at(pen: Pen) -> tuple[Shop, int]:
-    """And the most that Python held meanwhile, in bytes."""
-    async with open_rolls(pen.settings.database_url.get_secret_value()) as rolls:
+async def fold_and_measure(pen: Pen) -> tuple[ShopState, int]:
+    """Folds the shop, and returns the peak of Python's memory in bytes with it."""
+    async with open_stores(pen.settings.database_url.get_secret_value()) as stores:
         tracemalloc.start()
         try:
-            return await fold_shop(rolls, NOON + MINUTE), tracemalloc.get_traced_memory()[1]
+            return await fold_shop(stores, NOON + MINUTE), tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
 
-def test_a_moment_before_the_beginning_is_one_line_and_bad_usage(pen: Pen, till: Till) -> None:
+def test_a_moment_before_the_first_event_gives_one_line_and_exit_code_2(pen: Pen, till: RunTill) -> None:
     ran = till("at", "2020-01-01T00:00:00Z")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: The shop had not opened then. Ask for a moment from its beginning on: 20")
+    assert ran.err.startswith("error: The shop had not opened then. It opened at 20")
     assert ran.err.count("\n") == 1
     for wrong in ("2999-01-01T00:00:00Z", "yesterday"):
         assert till("at", wrong).code == 2
@@ -243,11 +236,14 @@ def test_a_moment_before_the_beginning_is_one_line_and_bad_usage(pen: Pen, till:
 
 
 @pytest.mark.parametrize("ago", ["-2h", "-7200s", "-1h30m"])
-def test_so_long_ago_is_no_option(pen: Pen, till: Till, ago: str) -> None:
+def test_a_time_like_minus_2h_is_not_taken_for_an_option(pen: Pen, till: RunTill, ago: str) -> None:
     assert till("at", ago).out.startswith("The shop at 20")
 
 
-def test_an_empty_shop_says_so(pen: Pen, till: Till) -> None:
+def test_a_shop_without_events_gives_a_hint_what_to_do(pen: Pen, till: RunTill) -> None:
     pen.execute("catalog", "TRUNCATE events")
     ran = till("at", "-1h")
-    assert (ran.code, ran.err) == (2, "error: Nothing has happened in this shop yet. Let somebody buy: till simulate\n")
+    assert (ran.code, ran.err) == (
+        2,
+        f"error: Nothing has happened in this shop yet. Let somebody buy: {program()} simulate\n",
+    )

@@ -1,4 +1,4 @@
-"""Yesterday's commands are found again and decided by today's rules; a rule that was changed shows where."""
+"""`till whatif decisions` decides old commands by today's rules, and shows where a changed rule decides otherwise."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,32 +7,32 @@ from typing import Any
 
 import pytest
 
-from infra.events import declared_services
+from infra.settings import Settings
 from services.cart.commands import AddItem
+from services.operations.whatif.decisions import ComparedDecisions, compare_decisions
 from services.order.commands import RecordPaymentAuthorized
-from services.replay.decisions import Compared, compare_decisions
+from services.shop.services import shop_services
 from shared.errors import Refused
 from shared.service import Service
-from shared.settings import Settings
-from tests.integration.replay.conftest import Asked
+from tests.till import RunTill
 
 Sql = Callable[..., list[Any]]
 Decide = Callable[[Any, Any], list[Any]]
 
 
-def compared(shop: Settings, name: str, change: Callable[[Decide], Decide]) -> Compared:
-    """With other rules in the place of one service's."""
+def compared(shop: Settings, name: str, change: Callable[[Decide], Decide]) -> ComparedDecisions:
+    """Compares decisions with the rules of one service replaced."""
     services: Sequence[Service] = [
         replace(it, decider=replace(it.decider, decide=change(it.decider.decide))) if it.name == name else it
-        for it in declared_services(shop)
+        for it in shop_services(shop)
     ]
     [found] = asyncio.run(compare_decisions(shop, services, [name]))
     return found
 
 
-def test_todays_rules_decide_as_they_did(asked: Asked, sql: Sql) -> None:
+def test_unchanged_rules_decide_everything_as_recorded_and_write_nothing(run_till: RunTill, sql: Sql) -> None:
     before = [sql(service, "SELECT count(*) FROM events") for service in ("cart", "catalog", "order", "payment")]
-    ran = asked("whatif", "decisions", "--json")
+    ran = run_till("whatif", "decisions", "--json")
     assert ran.code == 0, ran.err
     for it in ran.document:
         assert it["decisions"] == it["same"] > 20, it
@@ -42,7 +42,7 @@ def test_todays_rules_decide_as_they_did(asked: Asked, sql: Sql) -> None:
     ]
 
 
-def test_a_stricter_rule_shows_whom_it_would_have_refused(shop: Settings, sql: Sql) -> None:
+def test_a_stricter_rule_shows_the_commands_it_would_have_refused(shop: Settings, sql: Sql) -> None:
     def only_one_at_a_time(decide: Decide) -> Decide:
         def stricter(command: Any, state: Any) -> list[Any]:
             if isinstance(command, AddItem) and command.quantity > 1:
@@ -62,8 +62,8 @@ def test_a_stricter_rule_shows_whom_it_would_have_refused(shop: Settings, sql: S
     assert row["type"] == "ItemAdded"
 
 
-def test_a_rule_that_decides_otherwise_is_told_by_what_it_would_have_recorded(shop: Settings) -> None:
-    """A reaction: its command is found from the event that was heard."""
+def test_a_changed_reaction_shows_the_events_it_would_have_recorded(shop: Settings) -> None:
+    """The command of a reaction is found from the event that caused it."""
 
     def never_confirm(decide: Decide) -> Decide:
         return lambda command, state: [] if isinstance(command, RecordPaymentAuthorized) else decide(command, state)
@@ -74,7 +74,7 @@ def test_a_rule_that_decides_otherwise_is_told_by_what_it_would_have_recorded(sh
     }
 
 
-def test_a_rule_that_changes_a_field_is_told_by_the_field(shop: Settings) -> None:
+def test_a_rule_that_changes_a_field_shows_the_field(shop: Settings) -> None:
     def cheaper(decide: Decide) -> Decide:
         def decided(command: Any, state: Any) -> list[Any]:
             return [replace(it, quantity=7) if hasattr(it, "unit_price") else it for it in decide(command, state)]
@@ -86,17 +86,19 @@ def test_a_rule_that_changes_a_field_is_told_by_the_field(shop: Settings) -> Non
     assert all("ItemAdded.quantity 7, not" in it.decided or "QuantitySet" in it.decided for it in found.differences)
 
 
-def test_only_the_decisions_of_a_window_are_made_again(asked: Asked) -> None:
-    ran = asked("whatif", "decisions", "cart", "--to", "2020-01-01T00:00:00Z", "--json")
+def test_only_the_decisions_of_a_window_are_made_again(run_till: RunTill) -> None:
+    ran = run_till("whatif", "decisions", "cart", "--to", "2020-01-01T00:00:00Z", "--json")
     assert ran.code == 0, ran.err
     assert [it["decisions"] for it in ran.document] == [0]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [(["psp"], "There is no service psp."), (["--from", "-1m", "--to", "-2m"], "--from is after --to")],
 )
-def test_what_cannot_be_asked_is_said(asked: Asked, arguments: list[str], said: str) -> None:
-    ran = asked("whatif", "decisions", *arguments)
+def test_an_unknown_service_or_an_empty_window_gives_exit_code_2(
+    run_till: RunTill, arguments: list[str], message: str
+) -> None:
+    ran = run_till("whatif", "decisions", *arguments)
     assert ran.code == 2
-    assert said in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())

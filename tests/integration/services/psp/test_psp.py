@@ -1,4 +1,4 @@
-"""The provider as a process: what it has said is in its book, whatever happens to it."""
+"""The provider as a process: every answer it gave is in its ledger, whatever happens to it."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from infra.local.ports import free_ports
+from infra.local.processes.ports import free_ports
 
 PATIENCE = 60.0
 
@@ -51,7 +51,7 @@ def port() -> int:
 
 
 class Shopper:
-    """Says everything with the keys that payment would use."""
+    """Sends operations with the idempotency keys that the payment service would use."""
 
     def __init__(self, port: int) -> None:
         self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE)
@@ -83,21 +83,21 @@ def shopper(port: int) -> Iterator[Shopper]:
         yield shopper
 
 
-def test_what_it_has_answered_survives_kill_9(tmp_path: Path, port: int, shopper: Shopper) -> None:
-    told: dict[str, str] = {}
+def test_every_answer_of_the_provider_survives_kill_9(tmp_path: Path, port: int, shopper: Shopper) -> None:
+    answered: dict[str, str] = {}
     killed = Event()
 
     def buy_on_and_on() -> None:
-        with suppress(httpx.TransportError):  # killed: nobody was told
+        with suppress(httpx.TransportError):  # killed before it answered
             while not killed.is_set():
                 payment_id = str(uuid4())
                 shopper.authorize(payment_id)
-                told[payment_id] = shopper.capture(payment_id)["reference"]
+                answered[payment_id] = shopper.capture(payment_id)["reference"]
 
     with provider(tmp_path, port, TILL_PSP_LATENCY_MS="0") as process, ThreadPoolExecutor(8) as shoppers:
         buying = [shoppers.submit(buy_on_and_on) for _ in range(8)]
         deadline = time.monotonic() + PATIENCE
-        while len(told) < 50:
+        while len(answered) < 50:
             assert time.monotonic() < deadline
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
@@ -108,16 +108,14 @@ def test_what_it_has_answered_survives_kill_9(tmp_path: Path, port: int, shopper
     with provider(tmp_path, port, TILL_PSP_LATENCY_MS="0"):
         movements = shopper.movements()
         captured = {it["payment_id"]: it["reference"] for it in movements if it["kind"] == "captured"}
-        assert told.items() <= captured.items()
+        assert answered.items() <= captured.items()
         assert len(captured) == sum(it["kind"] == "captured" for it in movements)
-        again = {payment_id: shopper.capture(payment_id)["reference"] for payment_id in told}
-        assert again == told
+        again = {payment_id: shopper.capture(payment_id)["reference"] for payment_id in answered}
+        assert again == answered
         assert shopper.movements() == movements
 
 
-def test_after_an_answer_that_did_not_come_it_can_be_asked_what_it_did(
-    tmp_path: Path, port: int, shopper: Shopper
-) -> None:
+def test_after_a_lost_answer_the_provider_can_be_asked_what_it_did(tmp_path: Path, port: int, shopper: Shopper) -> None:
     payment_id = str(uuid4())
     with provider(tmp_path, port, TILL_PSP_LATENCY_MS="0", TILL_PSP_LATE_SECONDS="60"):
         with pytest.raises(httpx.ReadTimeout):
@@ -128,7 +126,7 @@ def test_after_an_answer_that_did_not_come_it_can_be_asked_what_it_did(
         assert (again["outcome"], again["reference"]) == ("approved", done["reference"])
 
 
-def test_it_takes_as_long_as_it_is_told_to(tmp_path: Path, port: int, shopper: Shopper) -> None:
+def test_the_provider_takes_as_long_as_its_setting_says(tmp_path: Path, port: int, shopper: Shopper) -> None:
     with provider(tmp_path, port, TILL_PSP_LATENCY_MS="150"):
         began = time.monotonic()
         shopper.authorize(str(uuid4()))

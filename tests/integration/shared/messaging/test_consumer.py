@@ -1,4 +1,4 @@
-"""Reading a topic: every message has its effect once, whoever dies, pauses or comes back."""
+"""The idempotent consumer: every message has its effect once, whichever process dies, pauses or comes back."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,35 +6,24 @@ from typing import Any
 
 import asyncpg
 import pytest
-from sqlalchemy import BigInteger, Column, Integer, MetaData, Text
 from sqlalchemy.schema import CreateTable
-from sqlmodel import Field, SQLModel
 
-from shared.consumer import TRIES, Consumer, Incoming
-from shared.database import Connection
-from shared.registry import SchemaMemory
+from shared.messaging.consumer import CONFLICT_ATTEMPTS, Consumer
+from shared.messaging.incoming import Incoming
+from shared.schemas.decoder import Decoder
 from shared.service import Runtime
-from shared.store import Conflict
-from shared.views import RowView
-from tests.integration.effects import Effects, effects, fill, make_effects, note, reached, until_reached
-from tests.integration.kit import (
-    Added,
-    Tallies,
-    add,
-    create_topics,
-    delete_topics,
-    handled,
-    relayed,
-    running,
-    send,
-    stop,
-    until,
-)
+from shared.store.database import Connection
+from shared.store.event_store import Conflict
+from tests.integration.shared.effects import Effects, effects, fill, make_effects, note, reached, until_reached
+from tests.integration.shared.loops import running, stop, until
+from tests.integration.shared.tallies import Added, Tallies, add, handled, relayed
+from tests.integration.shared.tally_view import VIEW
+from tests.integration.shared.topics import create_topics, delete_topics, send
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_consumer_that_dies_before_its_commit_has_had_no_effect_and_the_next_has_it_once(
+async def test_a_consumer_that_dies_before_its_commit_has_no_effect_and_the_next_one_has_it_once(
     tallies: Tallies,
 ) -> None:
     handling = asyncio.Event()
@@ -56,7 +45,7 @@ async def test_a_consumer_that_dies_before_its_commit_has_had_no_effect_and_the_
         assert await effects(second) == expected
 
 
-async def test_a_consumer_started_again_goes_on_where_it_was(tallies: Tallies) -> None:
+async def test_a_restarted_consumer_continues_at_its_stored_offset(tallies: Tallies) -> None:
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         for round_ in range(1, 4):
@@ -68,7 +57,7 @@ async def test_a_consumer_started_again_goes_on_where_it_was(tallies: Tallies) -
         assert await effects(runtime) == {(f"tally:{n}", version): 1 for n in range(10) for version in (1, 2, 3)}
 
 
-async def test_what_it_handles_are_events_with_their_envelope(tallies: Tallies) -> None:
+async def test_a_consumer_receives_decoded_events_with_their_metadata(tallies: Tallies) -> None:
     seen: list[Incoming] = []
 
     async def look(_connection: Connection, messages: Sequence[Incoming]) -> None:
@@ -96,20 +85,20 @@ async def test_what_it_handles_are_events_with_their_envelope(tallies: Tallies) 
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_trouble_around_the_message_is_waited_out_and_leaves_neither_effect_nor_offset(
+async def test_a_transient_failure_is_waited_out_and_leaves_neither_effect_nor_offset(
     tallies: Tallies, trouble: Exception
 ) -> None:
     left_behind: list[tuple[Effects, int]] = []
-    # Were it taken for poison, the second would be the proof. A conflict is tried again at once, but not for ever.
-    failures = [trouble] * (TRIES + 1 if isinstance(trouble, Conflict) else 2)
+    # If it were taken for poison, the second failure would show it. A conflict is retried at once, but not forever.
+    failures = [trouble] * (CONFLICT_ATTEMPTS + 1 if isinstance(trouble, Conflict) else 2)
 
-    async def fail_once(connection: Connection, messages: Sequence[Incoming]) -> None:
+    async def fail_at_first(connection: Connection, messages: Sequence[Incoming]) -> None:
         await note(connection, messages)
         if failures:
             raise failures.pop()
-        left_behind.append((await effects(runtime), await reached(runtime)))  # as others see it
+        left_behind.append((await effects(runtime), await reached(runtime)))  # as other connections see it
 
-    async with tallies.following(fail_once).opened() as runtime:
+    async with tallies.following(fail_at_first).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime, streams=1)
         async with running(runtime.consumers[0].run()):
@@ -130,7 +119,7 @@ async def test_messages_of_several_partitions_share_a_transaction(tallies: Talli
         await make_effects(runtime)
         rounds = 0
         async with asyncio.timeout(60), running(runtime.consumers[0].run()):
-            # What a poll brings is Kafka's to say, and now and then it is one partition at a time.
+            # A poll may return the records of one partition only.
             while not any(len(partitions) > 1 for partitions in together):
                 rounds += 1
                 sent = len(await fill(runtime))
@@ -140,26 +129,26 @@ async def test_messages_of_several_partitions_share_a_transaction(tallies: Talli
         assert set(had.values()) == {1}
 
 
-class Gate(SchemaMemory):
-    """Decodes as ever, but the first message waits: a process that is paused with a batch in its hands."""
+class Gate(Decoder):
+    """Decodes as usual, but blocks until opened: like a process that is paused while it holds a batch."""
 
-    def __init__(self, memory: SchemaMemory) -> None:
-        self._memory = memory
+    def __init__(self, decoder: Decoder) -> None:
+        self._inner = decoder
         self.holding = asyncio.Event()
         self.opened = asyncio.Event()
 
     async def decode(self, value: bytes) -> Any:
         self.holding.set()
         await self.opened.wait()
-        return await self._memory.decode(value)
+        return await self._inner.decode(value)
 
     def type_of(self, value: bytes) -> str:
-        return self._memory.type_of(value)
+        return self._inner.type_of(value)
 
 
 def paused(runtime: Runtime) -> tuple[Consumer, Gate]:
     """A second member of the runtime's consumer group, which pauses as soon as it has read something."""
-    gate = Gate(runtime.memory)
+    gate = Gate(runtime.decoder)
     [projection] = runtime.service.projections
     return (
         Consumer(
@@ -176,7 +165,7 @@ def paused(runtime: Runtime) -> tuple[Consumer, Gate]:
 
 
 def leave(consumer: Consumer) -> None:
-    """For the group it is gone; it has not been told."""
+    """Makes the consumer leave its group without noticing."""
     assert consumer._kafka
     consumer._kafka.unsubscribe()
 
@@ -192,10 +181,10 @@ async def fenced(caplog: pytest.LogCaptureFixture) -> bool:
     return any("fenced" in record.message for record in caplog.records)
 
 
-async def test_a_zombie_whose_partitions_went_to_another_writes_nothing(
+async def test_a_zombie_consumer_whose_partitions_were_reassigned_writes_nothing(
     tallies: Tallies, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "shared.consumer")
+    caplog.set_level("INFO", "shared.messaging.consumer")
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime)
@@ -207,14 +196,14 @@ async def test_a_zombie_whose_partitions_went_to_another_writes_nothing(
             leave(zombie)
             async with running(runtime.consumers[0].run()):
                 await until_reached(runtime, len(expected))
-            assert zombie._next == held, "it has noticed: then this is another test"
+            assert zombie._next == held, "the zombie has noticed the rebalance, so this tests something else"
             gate.opened.set()
             await until(lambda: fenced(caplog))
         assert await effects(runtime) == expected
         assert await reached(runtime) == len(expected)
 
 
-async def test_partitions_that_were_taken_away_while_their_records_were_in_hand_are_left_to_the_other(
+async def test_records_of_a_partition_that_was_revoked_meanwhile_are_left_to_its_new_owner(
     tallies: Tallies,
 ) -> None:
     async with tallies.following(note).opened() as runtime:
@@ -226,15 +215,15 @@ async def test_partitions_that_were_taken_away_while_their_records_were_in_hand_
             await until_owner_of_all(zombie)
             async with running(runtime.consumers[0].run()):
                 await until(lambda: reached(runtime))
-                assert len(zombie._next) < 3, "nothing was taken from it"
+                assert len(zombie._next) < 3, "no partition was revoked"
                 gate.opened.set()
                 await until_reached(runtime, len(expected))
         assert await effects(runtime) == expected
         assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0, "good messages became dead letters"
 
 
-async def test_a_zombie_who_got_its_partitions_back_does_not_apply_what_it_held_from_before(tallies: Tallies) -> None:
-    """Its offset is that of the database again: only the offsets of the records themselves tell that they are old."""
+async def test_a_zombie_consumer_that_gets_its_partitions_back_does_not_apply_its_old_records(tallies: Tallies) -> None:
+    """Its offset matches the database again; only the offsets of the records show that they are old."""
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime)
@@ -242,7 +231,7 @@ async def test_a_zombie_who_got_its_partitions_back_does_not_apply_what_it_held_
         async with running(zombie.run()):
             await asyncio.wait_for(gate.holding.wait(), 20)
             async with running(runtime.consumers[0].run()):
-                # Those that the other was given; the rest is the zombie's still.
+                # The other consumer applies the partitions it was given; the zombie keeps the rest.
                 await until(lambda: reached(runtime))
             await until_owner_of_all(zombie)
             gate.opened.set()
@@ -250,8 +239,8 @@ async def test_a_zombie_who_got_its_partitions_back_does_not_apply_what_it_held_
         assert await effects(runtime) == expected
 
 
-async def test_two_who_both_believe_to_own_a_partition_take_turns(tallies: Tallies) -> None:
-    """Both hold the same records and apply them at the same moment: one transaction wins, the other is void."""
+async def test_two_consumers_that_both_believe_to_own_a_partition_take_turns(tallies: Tallies) -> None:
+    """Two consumers hold the same records and apply them at once: one transaction commits, the other is fenced."""
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime)
@@ -269,7 +258,7 @@ async def test_two_who_both_believe_to_own_a_partition_take_turns(tallies: Talli
         assert await effects(runtime) == expected
 
 
-async def test_a_topic_that_was_lost_and_filled_again_is_read_from_its_start(tallies: Tallies) -> None:
+async def test_a_recreated_topic_is_read_from_its_start(tallies: Tallies) -> None:
     async with tallies.following(note).opened() as runtime:
         await make_effects(runtime)
         expected = await fill(runtime)
@@ -284,27 +273,10 @@ async def test_a_topic_that_was_lost_and_filled_again_is_read_from_its_start(tal
         assert await effects(runtime) == expected | {("tally:new", 1): 1}
 
 
-class TallyRow(SQLModel, table=True):
-    __tablename__ = "tallies"
-    metadata = MetaData()
-
-    stream_id: str = Field(sa_column=Column(Text, primary_key=True))
-    total: int = Field(sa_column=Column(BigInteger, nullable=False))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-
-
-def count(row: TallyRow | None, message: Incoming) -> TallyRow:
-    before = row.total if row else 0
-    return TallyRow(stream_id=message.stream_id, total=before + message.data.amount, version=message.version)
-
-
-VIEW = RowView(TallyRow, TallyRow, lambda message: message.stream_id, count)
-
-
 async def test_a_message_that_comes_twice_changes_a_view_once(tallies: Tallies) -> None:
-    """Twice in one batch, and once more in another: as after the death of a relay."""
+    """The message comes twice in one batch and once in a later one, as after the death of a relay."""
     async with tallies.following(VIEW.apply).opened() as runtime:
-        await runtime.pool.execute(str(CreateTable(TallyRow.__table__)))  # type: ignore[attr-defined]
+        await runtime.pool.execute(str(CreateTable(VIEW.declaration)))
         await handled(runtime, "tally:a", add(1, 10, 100))
         await handled(runtime, "tally:b", add(5))
         await relayed(runtime)

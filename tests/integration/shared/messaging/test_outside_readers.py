@@ -1,4 +1,4 @@
-"""Others can read and write what we do: Confluent's client against our registry and topics, Spark over the archive."""
+"""Other software reads and writes our messages: Confluent's client, Apache's Python library, and Spark."""
 
 import json
 from collections.abc import Iterator
@@ -10,21 +10,21 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, topic_record_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.ingest.avro import as_read_today
-from shared.codec import schema_id_of
-from shared.schemas import load_schemas
-from shared.settings import Settings
+from analytics.ingest.avro import END, decode_marked, is_whole, upcast_event
+from infra.settings import Settings
+from shared.schemas.codec import schema_id_of
+from shared.schemas.contract.event_schemas import load_schemas
 from tests.golden import Golden, archive
-from tests.integration.kit import Added, Tallies, add, added_schema, handled, relayed
+from tests.integration.shared.tallies import Added, Tallies, add, added_schema, handled, relayed
 
 SCHEMAS = load_schemas()
 ARCHIVE = archive(SCHEMAS)
 
-# Apache's Python library does not follow aliases when it reads, and gives the default. Its users read with the schema
-# that wrote the event, and rename the field themselves.
+# Apache's Python library ignores aliases when it reads, and returns the default. Its users read with the schema that
+# wrote the event, and rename the field themselves.
 NO_ALIASES = {"cart/ItemRemoved.v2": {"sku": "MUG-350", "at": 1767268800000, "pieces_removed": 0}}
 
 
@@ -47,7 +47,7 @@ async def test_confluents_client_reads_a_message_that_our_relay_sent(
 
 
 @pytest.mark.anyio
-async def test_confluents_client_reads_it_as_a_newer_version_of_its_own(
+async def test_confluents_client_reads_our_message_with_a_newer_schema_of_its_own(
     tallies: Tallies, client: SchemaRegistryClient
 ) -> None:
     async with tallies.opened() as runtime:
@@ -60,7 +60,9 @@ async def test_confluents_client_reads_it_as_a_newer_version_of_its_own(
 
 
 @pytest.mark.anyio
-async def test_we_read_a_message_that_confluents_client_wrote(tallies: Tallies, client: SchemaRegistryClient) -> None:
+async def test_a_message_that_confluents_client_wrote_is_decoded(
+    tallies: Tallies, client: SchemaRegistryClient
+) -> None:
     write = AvroSerializer(
         client,
         tallies.schemas.all[0].text,
@@ -68,10 +70,10 @@ async def test_we_read_a_message_that_confluents_client_wrote(tallies: Tallies, 
     )
     value = write({"amount": 9}, SerializationContext(tallies.topic, MessageField.VALUE))
     async with tallies.opened() as runtime:
-        assert await runtime.memory.decode(value) == Added(9)
+        assert await runtime.decoder.decode(value) == Added(9)
         await handled(runtime, "tally:a", add(9))
         [ours] = await runtime.store.history("tally:a")
-    assert value == ours.value, "the same event is the same bytes, whoever writes it"
+    assert value == ours.value, "an event has the same bytes, whichever client writes it"
 
 
 @pytest.mark.anyio
@@ -97,12 +99,15 @@ def test_apaches_python_library_reads_old_events_as_the_newest_version(golden: G
     assert value == NO_ALIASES.get(str(golden), golden.value)
 
 
-def test_spark_reads_every_event_ever_released_as_it_is_meant_today(spark: SparkSession) -> None:
+def test_spark_reads_every_released_event_version_as_intended_today(spark: SparkSession) -> None:
     names = [str(golden) for golden in ARCHIVE]
     bodies = spark.createDataFrame(
         [tuple(bytearray(golden.body) for golden in ARCHIVE)], ", ".join(f"`{name}` binary" for name in names)
     )
-    [row] = bodies.select(
-        *(as_read_today(sf.col(f"`{golden}`"), golden.schema, SCHEMAS, spark).alias(str(golden)) for golden in ARCHIVE)
-    ).collect()
+    [row] = bodies.select(*map(_decoded_by_spark, ARCHIVE)).collect()
     assert row.asDict(recursive=True) == {str(golden): golden.value for golden in ARCHIVE}
+
+
+def _decoded_by_spark(golden: Golden) -> Column:
+    event = decode_marked(sf.concat(sf.col(f"`{golden}`"), sf.lit(END)), golden.schema, SCHEMAS)
+    return sf.when(is_whole(event), upcast_event(event, golden.schema.record, SCHEMAS)).alias(str(golden))

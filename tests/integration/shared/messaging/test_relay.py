@@ -1,4 +1,4 @@
-"""From the outbox to the topic: nothing lost, nothing overtaken, and only what was acknowledged is deleted."""
+"""The relay loses nothing, keeps the order of every stream, and deletes only acknowledged rows."""
 
 import asyncio
 import random
@@ -6,16 +6,18 @@ import random
 import pytest
 
 from shared.envelope import Message, Recorded, cloud_event_headers, millis, now, pack_headers
-from shared.relay import Relay
+from shared.messaging.relay import Relay
 from shared.service import Runtime
-from shared.store import LARGEST, TooLarge, Write, execute
-from tests.integration.kit import ANN, Tallies, add, by_stream, handled, relayed, running, stop, until
+from shared.store.event_store import LARGEST_MESSAGE, TooLarge, Write, execute
+from tests.integration.shared.loops import running, stop, until
+from tests.integration.shared.tallies import ANN, Tallies, add, handled, relayed, stored_events
+from tests.integration.shared.topics import by_stream
 
 pytestmark = pytest.mark.anyio
 
 
 def write_of(runtime: Runtime, stream_id: str, version: int, value: bytes = b"\0late") -> Write:
-    """What a command handler would append, for a transaction whose end the test decides."""
+    """Makes what a command handler would append, for a transaction that the test ends itself."""
     event = Recorded(
         stream_id,
         version,
@@ -33,7 +35,7 @@ def write_of(runtime: Runtime, stream_id: str, version: int, value: bytes = b"\0
 
 
 async def put_into_outbox(runtime: Runtime, message: Message) -> None:
-    """Past `execute`, which would refuse what is too large, and send the notice."""
+    """Inserts outbox rows without `execute`, which would refuse large ones and notify the relay."""
     await runtime.pool.execute(
         "INSERT INTO outbox (topic, key, value, headers, time) VALUES ($1, $2, $3, $4, $5)", *message
     )
@@ -52,7 +54,7 @@ async def test_eight_writers_at_once_lose_nothing_and_keep_every_stream_in_order
 
         await asyncio.gather(*map(shop, range(8)))
         await until(lambda: is_empty(processes[0]))
-        stored = [(event.stream_id, event.version, event.value) async for _, event in processes[0].store.read()]
+        stored = [(event.stream_id, event.version, event.value) for event in await stored_events(processes[0])]
     records = tallies.records()
     assert len(stored) == 8 * 40 * 2
     assert all(versions == list(range(1, len(versions) + 1)) for versions in by_stream(records).values())
@@ -61,7 +63,7 @@ async def test_eight_writers_at_once_lose_nothing_and_keep_every_stream_in_order
     )
 
 
-async def test_a_message_is_what_the_outbox_held(tallies: Tallies) -> None:
+async def test_a_published_message_equals_its_outbox_row(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(5))
         [event] = await runtime.store.history("tally:a")
@@ -72,7 +74,7 @@ async def test_a_message_is_what_the_outbox_held(tallies: Tallies) -> None:
     assert record.timestamp == millis(event.time)
 
 
-async def test_a_transaction_that_commits_late_is_published_late_but_published(tallies: Tallies) -> None:
+async def test_a_transaction_that_commits_late_is_published_late_and_not_skipped(tallies: Tallies) -> None:
     async with tallies.opened() as runtime, running(runtime.relay.run()):
         async with runtime.pool.acquire() as slow, slow.transaction():
             await execute(slow, [write_of(runtime, "tally:late", 1)])
@@ -81,13 +83,13 @@ async def test_a_transaction_that_commits_late_is_published_late_but_published(t
             latest = await runtime.pool.fetchval("SELECT last_value FROM outbox_position_seq")
             await until(lambda: is_empty(runtime))
             assert by_stream(tallies.records()) == {"tally:early": [1]}
-        assert late < latest, "the positions do not tell the story this test is about"
+        assert late < latest, "the positions are not in the order that this test needs"
         await until(lambda: is_empty(runtime))
     assert by_stream(tallies.records()) == {"tally:early": [1], "tally:late": [1]}
 
 
 async def test_commits_in_any_order_under_a_busy_relay_lose_nothing(tallies: Tallies) -> None:
-    """Every transaction keeps its positions for a while before it commits: rounds of the relay fall in between."""
+    """Every transaction holds its positions for a while before it commits, while the relay runs several rounds."""
     async with tallies.opened() as runtime, running(runtime.relay.run()):
 
         async def dawdle(writer: int) -> None:
@@ -102,20 +104,20 @@ async def test_commits_in_any_order_under_a_busy_relay_lose_nothing(tallies: Tal
     assert by_stream(tallies.records()) == {f"tally:{n}": list(range(1, 26)) for n in range(5)}
 
 
-async def test_what_no_broker_takes_is_not_stored_and_takes_nobody_with_it(tallies: Tallies) -> None:
+async def test_an_event_too_large_for_any_broker_is_refused_and_others_are_stored(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
-        large, small = (write_of(runtime, f"tally:{size}", 1, bytes(size)) for size in (LARGEST, 10))
-        told = await asyncio.gather(runtime.store.append(large), runtime.store.append(small), return_exceptions=True)
-        assert isinstance(told[0], TooLarge)
-        assert str(LARGEST) in told[0].message
-        assert told[1] is None
-        most = LARGEST - len(large.messages[0].headers)
+        large, small = (write_of(runtime, f"tally:{size}", 1, bytes(size)) for size in (LARGEST_MESSAGE, 10))
+        results = await asyncio.gather(runtime.store.append(large), runtime.store.append(small), return_exceptions=True)
+        assert isinstance(results[0], TooLarge)
+        assert str(LARGEST_MESSAGE) in results[0].message
+        assert results[1] is None
+        most = LARGEST_MESSAGE - len(large.messages[0].headers)
         await runtime.store.append(write_of(runtime, "tally:most", 1, bytes(most)))
         await relayed(runtime)
     assert by_stream(tallies.records()) == {"tally:10": [1], "tally:most": [1]}
 
 
-async def test_what_the_broker_refuses_stays_in_the_outbox_and_the_rest_leaves(tallies: Tallies) -> None:
+async def test_a_message_that_the_broker_refuses_stays_in_the_outbox_and_others_leave(tallies: Tallies) -> None:
     too_large = bytes(2 * 1024**2)
     async with tallies.opened() as runtime:
         [refused] = write_of(runtime, "tally:large", 1, too_large).messages
@@ -129,7 +131,7 @@ async def test_what_the_broker_refuses_stays_in_the_outbox_and_the_rest_leaves(t
                 return [row["key"] for row in left] == ["tally:large"]
 
             await until(small_ones_left)
-            # Cancelled while it connects again, it would leave its socket behind: first it is at work.
+            # If it were cancelled while it reconnects, it would leave a socket open: wait until it works.
             await runtime.pool.execute("DELETE FROM outbox WHERE key = 'tally:large'")
             await handled(runtime, "tally:small", add(1))
             await until(lambda: is_empty(runtime))
@@ -137,8 +139,8 @@ async def test_what_the_broker_refuses_stays_in_the_outbox_and_the_rest_leaves(t
     assert tallies.dead_letters() == []
 
 
-async def test_more_than_a_batch_for_one_partition_leaves_in_order(tallies: Tallies) -> None:
-    """A batch is at most 900 kB: what does not fit waits for the next round, and nothing passes it."""
+async def test_messages_that_fill_several_batches_of_a_partition_leave_in_order(tallies: Tallies) -> None:
+    """A batch is at most 900 kB: messages that do not fit wait for the next round, and none overtakes them."""
     value = bytes(100_000)
     async with tallies.opened() as runtime:
         for version in range(1, 31):
@@ -179,7 +181,7 @@ async def test_a_relay_whose_connection_dies_is_replaced_and_loses_nothing(talli
                 await handled(here, f"tally:{n}", add(1, 1))
         await until(lambda: is_empty(here))
     versions = by_stream(tallies.records())
-    # A batch whose delete went down with the connection is sent again: its versions come twice, in order.
+    # A batch whose delete was lost with the connection is sent again: its versions come twice, in order.
     assert {stream: sorted(set(seen)) for stream, seen in versions.items()} == {
         f"tally:{n}": list(range(1, 41)) for n in range(3)
     }
@@ -190,7 +192,7 @@ def _first_seen(versions: list[int]) -> list[int]:
     return list(dict.fromkeys(versions))
 
 
-async def test_a_relay_that_missed_the_notice_finds_the_message_all_the_same(tallies: Tallies) -> None:
+async def test_a_relay_that_missed_a_notification_finds_the_message_anyway(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         relay = Relay(runtime.pool, runtime.settings, runtime.service.name)
         async with running(relay.run()):

@@ -1,4 +1,4 @@
-"""Topics as code: what is missing is created, what differs is told and left as it is."""
+"""Topics as code: missing topics are created; those that differ are reported and not altered."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
 )
 
-from shared.settings import Settings
-from shared.topics import Drift, Topic, compare, declared_topics, ensure
+from infra.settings import Settings
+from shared.messaging.topics import Drift, Topic, compare_topics, declared_topics, ensure_topics
 from tests.till import Till, eventually
 
 EVENTS = Topic(name="", about="Of this test.", partitions=2, cleanup="delete", retention_ms=-1)
 
 
 class Cluster:
-    """Seen through another client than that of the code under test."""
+    """Inspects the cluster with another client library than the code under test."""
 
     def __init__(self, settings: Settings) -> None:
         self._admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap})
@@ -60,7 +60,7 @@ def topic() -> Topic:
     return replace(EVENTS, name=f"test.{uuid4()}")
 
 
-def test_every_declared_topic_is_there_after_up(cluster: Cluster, stack_environment: dict[str, str]) -> None:
+def test_every_declared_topic_exists_after_till_up(cluster: Cluster, stack_environment: dict[str, str]) -> None:
     ran = Till(stack_environment)("topics", "--json")
 
     assert ran.code == 0
@@ -77,26 +77,28 @@ def test_every_declared_topic_is_there_after_up(cluster: Cluster, stack_environm
 
 
 def known_to_the_broker(stack: Settings, topic: Topic) -> None:
-    """It hears of what is created after whoever created it."""
-    eventually(lambda: not asyncio.run(compare(stack, [topic])).missing, "the broker knows it")
+    """Waits for the broker, which learns of a new topic after its creator does."""
+    eventually(lambda: not asyncio.run(compare_topics(stack, [topic])).missing, "the broker knows it")
 
 
 def test_a_missing_topic_is_created_as_declared(stack: Settings, topic: Topic) -> None:
-    assert [missing.name for missing in asyncio.run(compare(stack, [topic])).missing] == [topic.name]
+    assert [missing.name for missing in asyncio.run(compare_topics(stack, [topic])).missing] == [topic.name]
 
-    assert asyncio.run(ensure(stack, [topic])) == []
+    assert asyncio.run(ensure_topics(stack, [topic])) == []
 
     known_to_the_broker(stack, topic)
-    assert asyncio.run(compare(stack, [topic])).agrees
-    assert asyncio.run(ensure(stack, [topic])) == []
+    assert asyncio.run(compare_topics(stack, [topic])).agrees
+    assert asyncio.run(ensure_topics(stack, [topic])) == []
 
 
-def test_drift_is_told_and_not_altered(stack: Settings, cluster: Cluster, topic: Topic) -> None:
-    asyncio.run(ensure(stack, [topic]))
+def test_a_topic_that_differs_from_its_declaration_is_reported_and_not_altered(
+    stack: Settings, cluster: Cluster, topic: Topic
+) -> None:
+    asyncio.run(ensure_topics(stack, [topic]))
     known_to_the_broker(stack, topic)
     wanted = replace(topic, partitions=3, retention_ms=60_000)
 
-    drift = asyncio.run(ensure(stack, [wanted]))
+    drift = asyncio.run(ensure_topics(stack, [wanted]))
 
     assert drift == [
         Drift(topic.name, "partitions", declared="3", actual="2"),
@@ -106,7 +108,9 @@ def test_drift_is_told_and_not_altered(stack: Settings, cluster: Cluster, topic:
     assert cluster.config(topic.name)["retention.ms"] == "-1"
 
 
-def test_the_command_fails_on_drift(cluster: Cluster, stack_environment: dict[str, str]) -> None:
+def test_till_topics_fails_if_a_topic_differs_from_its_declaration(
+    cluster: Cluster, stack_environment: dict[str, str]
+) -> None:
     till = Till(stack_environment)
     with cluster.retention("fraud.alerts", "1000"):
         ran = till("topics")
@@ -119,7 +123,7 @@ def test_the_command_fails_on_drift(cluster: Cluster, stack_environment: dict[st
     assert till("topics").code == 0
 
 
-def test_an_unreachable_cluster_is_told(stack_environment: dict[str, str]) -> None:
+def test_an_unreachable_kafka_cluster_is_reported(stack_environment: dict[str, str]) -> None:
     ran = Till(stack_environment)("topics", TILL_KAFKA_BOOTSTRAP="127.0.0.1:1")
 
     assert ran.code == 1
@@ -127,6 +131,6 @@ def test_an_unreachable_cluster_is_told(stack_environment: dict[str, str]) -> No
     assert "Traceback" not in ran.err
 
 
-def test_a_topic_that_says_what_is_not_known_is_refused() -> None:
+def test_a_topic_with_an_unknown_setting_is_refused() -> None:
     with pytest.raises(TypeError, match="retention_hours"):
         declared_topics("[defaults]\npartitions = 1\n[topics.a]\nretention_hours = 1\n")

@@ -1,35 +1,47 @@
-"""A dead letter is known by its death, not by its place, and has the message as it was."""
+"""A dead letter is identified by its death, not by its offset, and holds the message as it was."""
 
 import pytest
 
-from shared.deadletters import LIMIT, letter_at
 from shared.errors import OperatorError
-from shared.settling import FailedAgain, NoConsumer, drop, retry, settled
-from tests.integration.dying import OLGA, POISON, all_letters, consumed, die, effects, mended, note_but_choke
-from tests.integration.kit import Record, Tallies, add, create_topics, delete_topics, handled, relayed, send
+from shared.recovery.dead_letter_queue import read_letter
+from shared.recovery.dead_letters import MAX_BYTES
+from shared.recovery.retry import FailedAgain, NoConsumer, retry
+from shared.recovery.settlements import drop, read_settlements
+from tests.integration.shared.dead_lettering import (
+    OLGA,
+    POISON,
+    all_letters,
+    consumed,
+    die,
+    effects,
+    note_but_choke,
+    repaired,
+)
+from tests.integration.shared.tallies import Tallies, add, handled, relayed
+from tests.integration.shared.topics import Record, create_topics, delete_topics, send
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_letter_that_a_dying_relay_sent_twice_is_one(tallies: Tallies) -> None:
+async def test_a_dead_letter_that_a_dying_relay_sent_twice_is_one_letter(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     send(tallies.settings, tallies.dead_letter_topic, tallies.dead_letters())
     assert len(tallies.dead_letters()) == 2
     assert await all_letters(tallies) == [letter]
-    copy = await letter_at(tallies.settings, tallies.dead_letter_topic, 0, 1)
+    copy = await read_letter(tallies.settings, tallies.dead_letter_topic, 0, 1)
     assert (copy.id, copy.death) == (f"{tallies.dead_letter_topic}/0/1", letter.death)
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         assert await retry(runtime, copy, OLGA) is None
         assert await retry(runtime, letter, OLGA)
         assert await effects(runtime) == [("tally:a", POISON)]
 
 
-async def test_a_letter_at_the_offset_of_a_settled_one_is_another_when_the_topic_was_made_anew(
+async def test_a_dead_letter_at_the_offset_of_a_settled_one_is_another_after_the_topic_was_recreated(
     tallies: Tallies,
 ) -> None:
     first, second = await die(tallies, "tally:a", "tally:b")
     [_, later] = tallies.dead_letters()
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         await drop(runtime.pool, first, "lost with its topic", OLGA)
         await delete_topics(tallies.settings, [tallies.dead_letter_topic])
         await create_topics(tallies.settings, {tallies.dead_letter_topic: 1})
@@ -39,8 +51,8 @@ async def test_a_letter_at_the_offset_of_a_settled_one_is_another_when_the_topic
         assert await retry(runtime, found, OLGA) is None
 
 
-async def test_a_message_that_is_read_again_and_dies_again_is_another_letter(tallies: Tallies) -> None:
-    """As when a view is built anew: what was settled for the old one is missing in the new."""
+async def test_a_message_that_fails_again_after_a_reread_is_another_dead_letter(tallies: Tallies) -> None:
+    """This happens when a view is rebuilt: a letter settled for the old view is missing in the new one."""
     [first] = await die(tallies, "tally:a")
     async with tallies.following(note_but_choke).opened() as runtime:
         await drop(runtime.pool, first, "it does not matter", OLGA)
@@ -48,40 +60,40 @@ async def test_a_message_that_is_read_again_and_dies_again_is_another_letter(tal
         await consumed(runtime, 1)
         [_, second] = await all_letters(tallies)
         assert first.death[:4] == second.death[:4]
-        assert second.death not in await settled(runtime.pool)
+        assert second.death not in await read_settlements(runtime.pool)
 
 
-async def test_a_message_too_large_for_its_letter_is_read_where_it_came_from(tallies: Tallies) -> None:
-    async with mended(tallies).opened() as runtime:
+async def test_a_message_too_large_for_its_dead_letter_is_read_from_its_original_topic(tallies: Tallies) -> None:
+    async with repaired(tallies).opened() as runtime:
         await handled(runtime, "tally:a", add(1))
         await relayed(runtime)
         [record] = tallies.records()
-        padded = record._replace(headers=(), value=(record.value or b"") + bytes(LIMIT))
+        padded = record._replace(headers=(), value=(record.value or b"") + bytes(MAX_BYTES))
         send(tallies.settings, tallies.topic, [padded])
         await runtime.pool.execute("CREATE TABLE effects (stream_id text, version int, amount bigint)")
         await consumed(runtime, 2)
         [letter] = await all_letters(tallies)
         assert (letter.original.value, letter.left_out[:6]) == (b"", str(len(padded.value or b"")))
-        # The bytes that are left over are in the original alone: it was read.
-        with pytest.raises(FailedAgain, match=f"{LIMIT} bytes are left over"):
+        # Only the original has the bytes that are left over, so it was read.
+        with pytest.raises(FailedAgain, match=f"{MAX_BYTES} bytes are left over"):
             await retry(runtime, letter, OLGA)
         await delete_topics(tallies.settings, [tallies.topic])
-        with pytest.raises(FailedAgain, match="no longer where it was read"):
+        with pytest.raises(FailedAgain, match="no longer in its original topic"):
             await retry(runtime, letter, OLGA)
 
 
-async def test_what_others_put_into_the_topic_can_be_seen_and_dropped(tallies: Tallies) -> None:
+async def test_a_foreign_record_in_the_dead_letter_queue_can_be_seen_and_dropped(tallies: Tallies) -> None:
     send(tallies.settings, tallies.dead_letter_topic, [Record(0, 0, b"k", b"hello", (("a", b"b"),), 1_700_000_000_000)])
     [letter] = await all_letters(tallies)
     assert (letter.reason, letter.death.consumer) == ("not written by a consumer of ours", "")
     assert (letter.original.value, list(letter.original.headers)) == (b"hello", [("a", b"b")])
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         with pytest.raises(NoConsumer):
             await retry(runtime, letter, OLGA)
         assert await drop(runtime.pool, letter, "not ours", OLGA) is None
 
 
-async def test_the_message_of_a_letter_is_the_message_as_it_was_even_if_it_had_been_a_letter_before(
+async def test_a_dead_letter_of_a_dead_letter_holds_the_message_as_it_was(
     tallies: Tallies,
 ) -> None:
     await die(tallies, "tally:a")
@@ -95,7 +107,7 @@ async def test_the_message_of_a_letter_is_the_message_as_it_was_even_if_it_had_b
     assert [letter.death.offset for letter in (first, second)] == [0, 1]
 
 
-async def test_a_place_where_there_is_no_letter_is_told(tallies: Tallies) -> None:
+async def test_an_offset_without_a_dead_letter_is_reported(tallies: Tallies) -> None:
     await die(tallies, "tally:a")
     for topic, partition, offset in [
         (tallies.dead_letter_topic, 0, 1),
@@ -103,4 +115,4 @@ async def test_a_place_where_there_is_no_letter_is_told(tallies: Tallies) -> Non
         ("nobody.dlq", 0, 0),
     ]:
         with pytest.raises(OperatorError, match=f"There is no dead letter {topic}/{partition}/{offset}"):
-            await letter_at(tallies.settings, topic, partition, offset)
+            await read_letter(tallies.settings, topic, partition, offset)

@@ -1,4 +1,4 @@
-"""Either log rebuilds the other, byte for byte."""
+"""A lost store is refilled from its topic, and a lost topic republished from its store, byte for byte."""
 
 import asyncio
 from typing import Any
@@ -7,24 +7,15 @@ import pytest
 
 from shared.envelope import Context
 from shared.errors import OperatorError
-from shared.refill import refill_if_empty, republish
-from shared.relay import publish
+from shared.messaging.relay import publish
+from shared.recovery.refill import refill_if_empty
+from shared.recovery.republish import republish
 from shared.service import Runtime
-from shared.store import execute
-from tests.integration.kit import (
-    PATIENCE,
-    Tallies,
-    Tally,
-    add,
-    by_stream,
-    create_topics,
-    delete_topics,
-    drop_schema,
-    handled,
-    relayed,
-    send,
-)
-from tests.integration.test_relay import write_of
+from shared.store.event_store import execute
+from tests.integration.shared.loops import PATIENCE
+from tests.integration.shared.messaging.test_relay import write_of
+from tests.integration.shared.tallies import Tallies, Tally, add, drop_schema, handled, relayed, stored_events
+from tests.integration.shared.topics import by_stream, create_topics, delete_topics, send
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +27,7 @@ CONTEXTS = [
 
 
 async def everything_stored(runtime: Runtime) -> list[tuple[Any, ...]]:
-    """Every column but the position."""
+    """Returns every column of the events except the position."""
     rows = await runtime.pool.fetch("SELECT * FROM events ORDER BY stream_id, version")
     assert rows, "an empty store equals anything"
     return [tuple(value for name, value in row.items() if name != "position") for row in rows]
@@ -58,7 +49,7 @@ def republished(runtime: Runtime) -> Any:
     return republish(runtime.pool, runtime.settings, service.name, service.decider.topic, service.source)
 
 
-async def test_a_service_that_lost_its_database_has_it_back_from_its_topic(tallies: Tallies) -> None:
+async def test_a_service_that_lost_its_database_refills_it_from_its_topic(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await fill(runtime)
         await relayed(runtime)
@@ -66,9 +57,9 @@ async def test_a_service_that_lost_its_database_has_it_back_from_its_topic(talli
     await drop_schema(tallies.settings, tallies.service.name)
     async with tallies.opened() as runtime:
         assert await everything_stored(runtime) == before
-        assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0, "they are in the topic already"
+        assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0, "they are already in the topic"
         versions: dict[str, list[int]] = {}
-        async for _, event in runtime.store.read():
+        for event in await stored_events(runtime):
             versions.setdefault(event.stream_id, []).append(event.version)
         assert all(seen == list(range(1, 10)) for seen in versions.values()), "positions do not follow versions"
         assert (await handled(runtime, "tally:3", add(1))).version == 10
@@ -76,7 +67,7 @@ async def test_a_service_that_lost_its_database_has_it_back_from_its_topic(talli
     assert by_stream(tallies.records())["tally:3"] == list(range(1, 11))
 
 
-async def test_a_store_that_has_events_is_left_as_it_is(tallies: Tallies) -> None:
+async def test_a_store_that_has_events_is_not_refilled(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(1, 2))
         await relayed(runtime)
@@ -98,7 +89,7 @@ async def test_two_processes_that_start_at_once_refill_once(tallies: Tallies) ->
         assert await everything_stored(runtime) == before
 
 
-async def test_what_is_twice_in_the_topic_is_once_in_the_store(tallies: Tallies) -> None:
+async def test_a_message_that_is_twice_in_the_topic_is_refilled_once(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await fill(runtime)
         await relayed(runtime)
@@ -109,7 +100,7 @@ async def test_what_is_twice_in_the_topic_is_once_in_the_store(tallies: Tallies)
         assert await everything_stored(runtime) == before
 
 
-async def test_of_two_different_events_of_one_version_the_first_counts_and_the_log_says_so(
+async def test_the_first_of_two_different_events_with_one_version_is_refilled_and_the_other_logged(
     tallies: Tallies, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with tallies.opened() as runtime:
@@ -121,10 +112,10 @@ async def test_of_two_different_events_of_one_version_the_first_counts_and_the_l
         await runtime.pool.execute("TRUNCATE events")
         await refill_if_empty(runtime.pool, runtime.settings, tallies.service.name, tallies.topic)
         assert await everything_stored(runtime) == before
-        assert "two different events of one version" in caplog.text
+        assert "two different events with one version" in caplog.text
 
 
-async def test_garbage_in_the_topic_is_left_out_of_the_store(tallies: Tallies) -> None:
+async def test_foreign_messages_in_the_topic_are_not_refilled(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(1, 2))
         await relayed(runtime)
@@ -148,8 +139,8 @@ async def test_garbage_in_the_topic_is_left_out_of_the_store(tallies: Tallies) -
         assert await everything_stored(runtime) == before
 
 
-async def test_a_topic_with_a_hole_refills_nothing(tallies: Tallies) -> None:
-    """Were it to start, it would decide on states that never were."""
+async def test_a_topic_that_lacks_a_version_refills_nothing(tallies: Tallies) -> None:
+    """A service that started would decide on states that never existed."""
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(1, 2, 3))
         await relayed(runtime)
@@ -157,12 +148,12 @@ async def test_a_topic_with_a_hole_refills_nothing(tallies: Tallies) -> None:
     await lose_topic(tallies)
     send(tallies.settings, tallies.topic, [records[0], records[2]])
     await drop_schema(tallies.settings, tallies.service.name)
-    with pytest.raises(OperatorError, match="versions are missing in it, of tally:a"):
+    with pytest.raises(OperatorError, match="it lacks versions of tally:a"):
         async with tallies.opened():
             pass
 
 
-async def test_a_topic_that_was_lost_is_there_again_byte_for_byte(tallies: Tallies) -> None:
+async def test_a_lost_topic_is_republished_byte_for_byte(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await fill(runtime)
         await relayed(runtime)
@@ -176,7 +167,7 @@ async def test_a_topic_that_was_lost_is_there_again_byte_for_byte(tallies: Talli
     assert {record.key: record.partition for record in after} == {record.key: record.partition for record in before}
 
 
-async def test_a_topic_that_is_not_empty_is_not_filled_again(tallies: Tallies) -> None:
+async def test_a_topic_that_is_not_empty_is_not_republished(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(1))
         await relayed(runtime)
@@ -185,7 +176,7 @@ async def test_a_topic_that_is_not_empty_is_not_filled_again(tallies: Tallies) -
     assert by_stream(tallies.records()) == {"tally:a": [1]}
 
 
-async def test_republishing_takes_along_what_was_still_waiting_in_the_outbox(tallies: Tallies) -> None:
+async def test_republishing_includes_events_that_wait_in_the_outbox(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:a", add(1))
         await relayed(runtime)
@@ -196,20 +187,20 @@ async def test_republishing_takes_along_what_was_still_waiting_in_the_outbox(tal
     assert by_stream(tallies.records()) == {"tally:a": [1, 2]}
 
 
-async def test_shoppers_go_on_while_the_topic_is_filled_again_and_no_version_overtakes_another(
+async def test_events_appended_during_republishing_overtake_no_earlier_version(
     tallies: Tallies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Version 1 has a low position and commits when its place has been passed; version 2 must not go before it."""
-    monkeypatch.setattr("shared.refill.CHUNK", 1)
+    """Version 1 has a low position and commits after the republisher has passed it; version 2 must not overtake it."""
+    monkeypatch.setattr("shared.recovery.republish.EVENTS_PER_QUERY", 1)
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def held(*what: Any) -> Any:
-        told = await publish(*what)
+        result = await publish(*what)
         begun.set()
         await go_on.wait()
-        return told
+        return result
 
-    monkeypatch.setattr("shared.refill.publish", held)
+    monkeypatch.setattr("shared.recovery.republish.publish", held)
     async with tallies.opened() as runtime, runtime.pool.acquire() as slow:
         async with slow.transaction():
             await execute(slow, [write_of(runtime, "tally:late", 1)])
@@ -225,7 +216,7 @@ async def test_shoppers_go_on_while_the_topic_is_filled_again_and_no_version_ove
     }
 
 
-async def test_lost_both_ways_one_after_the_other_nothing_changes(tallies: Tallies) -> None:
+async def test_a_topic_and_then_a_store_lost_one_after_the_other_are_restored_unchanged(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await fill(runtime)
         await relayed(runtime)
@@ -239,7 +230,7 @@ async def test_lost_both_ways_one_after_the_other_nothing_changes(tallies: Talli
     assert sorted(r.content for r in tallies.records()) == sorted(r.content for r in published)
 
 
-async def test_without_its_topic_an_empty_service_does_not_start(tallies: Tallies) -> None:
+async def test_a_service_with_an_empty_store_does_not_start_without_its_topic(tallies: Tallies) -> None:
     await delete_topics(tallies.settings, [tallies.topic])
     with pytest.raises(OperatorError, match="does not exist"):
         async with tallies.opened():

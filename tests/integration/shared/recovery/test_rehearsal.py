@@ -1,4 +1,4 @@
-"""What a retry would do, shown before it is done."""
+"""A rehearsal shows what a retry of a dead letter would do, and changes nothing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,51 +7,62 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.schema import CreateTable
 
-from shared.consumer import Incoming
-from shared.database import Connection
-from shared.deadletters import Letter
-from shared.rehearsal import rehearse
-from shared.service import Reaction
-from shared.settling import beside, retry, settled
-from tests.integration.dying import OLGA, POISON, all_letters, consumed, die, effects, mended, note_but_choke
-from tests.integration.kit import Add, Tallies, add, handled, relayed
-from tests.integration.test_consumer import VIEW, TallyRow
+from shared.messaging.incoming import Incoming
+from shared.messaging.reactions import Reaction
+from shared.recovery.dead_letters import Letter
+from shared.recovery.rehearsal import rehearse
+from shared.recovery.retry import retry, running_background_work
+from shared.recovery.settlements import read_settlements
+from shared.service import Background
+from shared.store.database import Connection
+from tests.integration.shared.dead_lettering import (
+    OLGA,
+    POISON,
+    all_letters,
+    consumed,
+    die,
+    effects,
+    note_but_choke,
+    repaired,
+)
+from tests.integration.shared.messaging.test_consumer import VIEW
+from tests.integration.shared.tallies import Add, Tallies, add, handled, relayed
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_rehearsal_shows_the_rows_and_leaves_everything_as_it_was(tallies: Tallies) -> None:
+async def test_a_rehearsal_of_a_retry_shows_the_rows_and_changes_nothing(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         plan = await rehearse(runtime, letter)
         assert plan.rows == {"effects": [{"stream_id": "tally:a", "version": 1, "amount": POISON}]}
         assert (plan.error, plan.commands, plan.events) == ("", [], [])
-        assert (await effects(runtime), await settled(runtime.pool)) == ([], {})
+        assert (await effects(runtime), await read_settlements(runtime.pool)) == ([], {})
 
 
 async def test_a_rehearsal_shows_only_what_the_retry_would_write(tallies: Tallies) -> None:
     one, other = await die(tallies, "tally:a", "tally:b")
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         await retry(runtime, other, OLGA)
         plan = await rehearse(runtime, one)
         assert [row["stream_id"] for row in plan.rows["effects"]] == [one.header("ce_subject")]
 
 
-async def test_a_rehearsal_tells_that_it_would_fail_again_and_why(tallies: Tallies) -> None:
+async def test_a_rehearsal_reports_that_the_retry_would_fail_again_and_why(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     async with tallies.following(note_but_choke).opened() as runtime:
         assert (await rehearse(runtime, letter)).error == f"RuntimeError: cannot apply {POISON}"
         assert await effects(runtime) == []
 
 
-async def test_a_view_whose_row_has_moved_on_is_left_as_it_is(tallies: Tallies) -> None:
+async def test_a_retry_does_not_change_a_row_that_has_a_later_version(tallies: Tallies) -> None:
     async def view_but_choke(connection: Connection, messages: Sequence[Incoming]) -> None:
         if any(message.data.amount == POISON for message in messages):
             raise RuntimeError(f"cannot apply {POISON}")
         await VIEW.apply(connection, messages)
 
     async with tallies.following(view_but_choke).opened() as runtime:
-        await runtime.pool.execute(str(CreateTable(TallyRow.__table__)))  # type: ignore[attr-defined]
+        await runtime.pool.execute(str(CreateTable(VIEW.declaration)))
         await handled(runtime, "tally:a", add(POISON, 1))
         await relayed(runtime)
         await consumed(runtime, 2)
@@ -64,15 +75,15 @@ async def test_a_view_whose_row_has_moved_on_is_left_as_it_is(tallies: Tallies) 
         assert [tuple(row) for row in rows] == [("tally:a", 1, 2)]
 
 
-def reacting(tallies: Tallies, limit: int, once: Callable[[], Awaitable[None]] | None = None) -> Tallies:
-    """Every tally has a copy, which may be limited."""
+def reacting(tallies: Tallies, limit: int, ready: Callable[[], Awaitable[None]] | None = None) -> Tallies:
+    """Makes a service in which every tally has a copy, whose total may be limited."""
 
-    def copy(message: Incoming) -> list[tuple[str, Add]]:
+    def copy(message: Incoming, _at: int) -> list[tuple[str, Add]]:
         if message.stream_id.startswith("tally:copy-of-"):
             return []
         return [(message.stream_id.replace("tally:", "tally:copy-of-"), add(message.data.amount, limit=limit))]
 
-    reaction = Reaction("copies", [tallies.topic], copy, once)
+    reaction = Reaction("copies", [tallies.topic], copy, ready)
     return replace(tallies, service=replace(tallies.service, reactions=[reaction]))
 
 
@@ -102,7 +113,7 @@ async def test_a_reaction_is_rehearsed_with_its_commands_and_events_and_then_ret
     assert [record.header("ce_subject") for record in tallies.records()].count("tally:copy-of-a") == 1
 
 
-async def test_what_a_reaction_waits_for_runs_beside_the_retry(tallies: Tallies) -> None:
+async def test_background_work_that_a_reaction_waits_for_runs_during_a_retry(tallies: Tallies) -> None:
     letter = await refused_letter(tallies)
     ready = asyncio.Event()
 
@@ -113,8 +124,8 @@ async def test_what_a_reaction_waits_for_runs_beside_the_retry(tallies: Tallies)
         ready.set()
         await asyncio.Event().wait()
 
-    waiting = reacting(tallies, limit=100, once=wait)
-    service = replace(waiting.service, beside_worker=lambda _: [get_ready()])
-    async with replace(waiting, service=service).opened() as runtime, beside(runtime):
+    waiting = reacting(tallies, limit=100, ready=wait)
+    service = replace(waiting.service, background=[Background("worker", lambda _: get_ready())])
+    async with replace(waiting, service=service).opened() as runtime, running_background_work(runtime):
         await asyncio.wait_for(retry(runtime, letter, OLGA), 20)
         assert len(await runtime.store.history("tally:copy-of-a")) == 1

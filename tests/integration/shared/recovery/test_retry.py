@@ -1,35 +1,49 @@
-"""Dead letters are settled once: retried through the consumer that failed on them, or dropped and kept."""
+"""A dead letter is settled once: retried through the consumer that failed on it, or dropped."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from shared.consumer import Incoming
-from shared.database import Connection
 from shared.errors import OperatorError
-from shared.rehearsal import rehearse
-from shared.settling import FailedAgain, NoConsumer, drop, retry, settled
-from shared.store import Conflict
-from tests.integration.dying import OLGA, POISON, all_letters, die, effects, is_blocked, mended, note, note_but_choke
-from tests.integration.kit import Tallies, until
+from shared.messaging.incoming import Incoming
+from shared.recovery.rehearsal import rehearse
+from shared.recovery.retry import FailedAgain, NoConsumer, retry
+from shared.recovery.settlements import drop, read_settlements
+from shared.store.database import Connection
+from shared.store.event_store import Conflict
+from tests.integration.shared.dead_lettering import (
+    OLGA,
+    POISON,
+    all_letters,
+    die,
+    effects,
+    is_blocked,
+    note_but_choke,
+    repaired,
+)
+from tests.integration.shared.effects import note
+from tests.integration.shared.loops import until
+from tests.integration.shared.tallies import Tallies
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_retry_has_the_effect_that_was_missing_and_settles_the_letter(tallies: Tallies) -> None:
+async def test_a_retry_of_a_dead_letter_has_the_missing_effect_and_settles_it(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
-    async with mended(tallies).opened() as runtime:
-        assert await settled(runtime.pool) == {}
+    async with repaired(tallies).opened() as runtime:
+        assert await read_settlements(runtime.pool) == {}
         assert await retry(runtime, letter, OLGA) is None
         assert await effects(runtime) == [("tally:a", POISON)]
-        [(death, how)] = (await settled(runtime.pool)).items()
+        [(death, how)] = (await read_settlements(runtime.pool)).items()
         assert (death, how.how, how.by) == (letter.death, "retried", OLGA)
 
 
-async def test_a_second_retry_does_nothing_and_says_what_was_done(tallies: Tallies) -> None:
+async def test_a_second_retry_of_a_dead_letter_changes_nothing_and_returns_the_first_settlement(
+    tallies: Tallies,
+) -> None:
     [letter] = await die(tallies, "tally:a")
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         await retry(runtime, letter, OLGA)
         before = await retry(runtime, letter, "otto")
         assert before
@@ -37,7 +51,7 @@ async def test_a_second_retry_does_nothing_and_says_what_was_done(tallies: Talli
         assert await effects(runtime) == [("tally:a", POISON)]
 
 
-async def test_two_who_retry_at_the_same_moment_have_one_effect(tallies: Tallies) -> None:
+async def test_two_concurrent_retries_of_a_dead_letter_have_one_effect(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     applying, go_on = asyncio.Event(), asyncio.Event()
 
@@ -46,7 +60,7 @@ async def test_two_who_retry_at_the_same_moment_have_one_effect(tallies: Tallies
         applying.set()
         await go_on.wait()
 
-    async with tallies.following(note_slowly).opened() as here, mended(tallies).opened() as there:
+    async with tallies.following(note_slowly).opened() as here, repaired(tallies).opened() as there:
         first = asyncio.create_task(retry(here, letter, OLGA))
         await asyncio.wait_for(applying.wait(), 20)
         second = asyncio.create_task(retry(there, letter, "otto"))
@@ -59,7 +73,7 @@ async def test_two_who_retry_at_the_same_moment_have_one_effect(tallies: Tallies
         assert await effects(there) == [("tally:a", POISON)]
 
 
-async def test_who_dies_before_the_commit_has_done_nothing_and_the_next_does_it(tallies: Tallies) -> None:
+async def test_a_retry_that_dies_before_its_commit_has_no_effect_and_the_next_one_has_it(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     applied = asyncio.Event()
 
@@ -73,23 +87,23 @@ async def test_who_dies_before_the_commit_has_done_nothing_and_the_next_does_it(
         await asyncio.wait_for(applied.wait(), 20)
         dying.cancel()
         await asyncio.gather(dying, return_exceptions=True)
-        assert (await effects(first), await settled(first.pool)) == ([], {})
-    async with mended(tallies).opened() as second:
+        assert (await effects(first), await read_settlements(first.pool)) == ([], {})
+    async with repaired(tallies).opened() as second:
         assert await retry(second, letter, OLGA) is None
         assert await effects(second) == [("tally:a", POISON)]
 
 
-async def test_what_fails_again_stays_as_it_was_and_makes_no_second_letter(tallies: Tallies) -> None:
+async def test_a_retry_that_fails_again_leaves_the_letter_and_makes_no_second_one(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     async with tallies.following(note_but_choke).opened() as runtime:
         with pytest.raises(FailedAgain, match=f"RuntimeError: cannot apply {POISON}"):
             await retry(runtime, letter, OLGA)
-        assert (await effects(runtime), await settled(runtime.pool)) == ([], {})
+        assert (await effects(runtime), await read_settlements(runtime.pool)) == ([], {})
         assert await runtime.pool.fetchval("SELECT count(*) FROM outbox") == 0
     assert await all_letters(tallies) == [letter]
 
 
-async def test_a_stream_that_another_wrote_to_meanwhile_is_no_failure(tallies: Tallies) -> None:
+async def test_a_retry_that_conflicts_with_another_writer_decides_again(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     conflicts = [Conflict("events_stream_version")] * 3
 
@@ -103,7 +117,7 @@ async def test_a_stream_that_another_wrote_to_meanwhile_is_no_failure(tallies: T
         assert await effects(runtime) == [("tally:a", POISON)]
 
 
-async def test_trouble_around_the_message_is_told_and_leaves_the_letter(tallies: Tallies) -> None:
+async def test_a_transient_failure_of_a_retry_is_reported_and_leaves_the_letter(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
 
     async def lose_the_network(_connection: Connection, _messages: Sequence[Incoming]) -> None:
@@ -112,23 +126,23 @@ async def test_trouble_around_the_message_is_told_and_leaves_the_letter(tallies:
     async with tallies.following(lose_the_network).opened() as runtime:
         with pytest.raises(OperatorError, match="could not be tried: OSError: the network") as trouble:
             await retry(runtime, letter, OLGA)
-        assert not isinstance(trouble.value, FailedAgain), "it is not the message's fault"
-        assert await settled(runtime.pool) == {}
+        assert not isinstance(trouble.value, FailedAgain), "a transient failure must not count against the message"
+        assert await read_settlements(runtime.pool) == {}
 
 
-async def test_a_letter_of_a_consumer_that_is_gone_cannot_be_retried_but_dropped(tallies: Tallies) -> None:
+async def test_a_dead_letter_of_a_removed_consumer_can_be_dropped_but_not_retried(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
     async with tallies.following(note, name="renamed").opened() as runtime:
         with pytest.raises(NoConsumer, match=rf"there is no consumer {tallies.service.name}\.effects"):
             await retry(runtime, letter, OLGA)
         assert "no consumer" in (await rehearse(runtime, letter)).error
         assert await drop(runtime.pool, letter, "the view is gone", OLGA) is None
-        assert letter.death in await settled(runtime.pool)
+        assert letter.death in await read_settlements(runtime.pool)
 
 
-async def test_a_dropped_letter_keeps_its_reason_and_its_place_and_is_not_retried(tallies: Tallies) -> None:
+async def test_a_dropped_dead_letter_keeps_its_reason_and_place_and_is_not_retried(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         assert await drop(runtime.pool, letter, "a test message", OLGA) is None
         before = await retry(runtime, letter, OLGA)
         assert before
@@ -138,9 +152,9 @@ async def test_a_dropped_letter_keeps_its_reason_and_its_place_and_is_not_retrie
     assert await all_letters(tallies) == [letter]
 
 
-async def test_a_retry_takes_turns_with_who_reads_the_partition_now(tallies: Tallies) -> None:
+async def test_a_retry_takes_turns_with_the_consumer_of_the_partition(tallies: Tallies) -> None:
     [letter] = await die(tallies, "tally:a")
-    async with mended(tallies).opened() as runtime:
+    async with repaired(tallies).opened() as runtime:
         async with runtime.pool.acquire() as reader, reader.transaction():
             await reader.execute("UPDATE offsets SET next_offset = next_offset WHERE topic = $1", tallies.topic)
             retrying = asyncio.create_task(retry(runtime, letter, OLGA))

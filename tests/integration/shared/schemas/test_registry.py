@@ -1,4 +1,4 @@
-"""The contract against a real registry: what it takes, what it refuses and why, and how services live with it."""
+"""The contract against a real registry: what it accepts and refuses, and how services start and read with it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,35 +10,26 @@ import pytest
 from fastavro import schemaless_writer
 from uuid_utils import uuid7
 
+from infra.settings import Settings
 from schemas.upcasters import Upcaster
-from shared.codec import MAGIC, PREFIX, NotRegistered, Undecodable
-from shared.compatibility import between, side
-from shared.consumer import Incoming
-from shared.database import Connection
 from shared.envelope import Message, Recorded, cloud_event_headers, now, pack_headers
 from shared.errors import OperatorError
-from shared.registered import compare
-from shared.registry import COMPATIBILITY, Registry, SchemaRefused, push
-from shared.schemas import EventSchema, Schemas, load_schemas
+from shared.messaging.incoming import Incoming
+from shared.schemas.codec import MAGIC, PREFIX, NotRegistered, Undecodable
+from shared.schemas.contract.compatibility import Side, incompatibilities
+from shared.schemas.contract.event_schemas import EventSchema, Schemas, load_schemas
+from shared.schemas.registration import push
+from shared.schemas.registry import COMPATIBILITY, Registry, SchemaRefused
+from shared.schemas.registry_drift import compare_with_registry
 from shared.service import Runtime
-from shared.settings import Settings
-from shared.store import Write
-from tests.integration.kit import (
-    Added,
-    Tallies,
-    Tally,
-    add,
-    added_schema,
-    handled,
-    register,
-    relayed,
-    running,
-    until,
-    wired_registry,
-)
+from shared.store.database import Connection
+from shared.store.event_store import Write
+from tests.integration.shared.loops import running, until
+from tests.integration.shared.network import wired_registry
+from tests.integration.shared.tallies import Added, Tallies, Tally, add, added_schema, handled, register, relayed
 from tests.till import Till
-from tests.unit.schema_folder import AT, NOTE, SKU
-from tests.unit.schema_pairs import ALLOWED, AMBIGUOUS, REFUSED, paid
+from tests.unit.shared.schemas.contract.schema_folder import AT, NOTE, SKU
+from tests.unit.shared.schemas.contract.schema_pairs import ALLOWED, AMBIGUOUS, REFUSED, paid
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +47,13 @@ def schema_of(topic: str, version: int, definition: dict[str, Any]) -> EventSche
     return EventSchema("paper", f"{definition['namespace']}.{definition['name']}", version, topic, definition)
 
 
-async def test_what_is_pushed_is_there_with_its_subject_and_pushing_again_changes_nothing(stack: Settings) -> None:
+async def test_pushed_schemas_are_registered_under_their_subjects_and_pushing_again_changes_nothing(
+    stack: Settings,
+) -> None:
     schemas = load_schemas()
     async with Registry(stack) as registry:
         first, second = await push(registry, schemas), await push(registry, schemas)
-        found = await compare(registry, schemas)
+        found = await compare_with_registry(registry, schemas)
     async with httpx.AsyncClient(base_url=stack.registry_url) as http:
         subjects = (await http.get("/subjects")).json()
     assert first == second
@@ -70,13 +63,13 @@ async def test_what_is_pushed_is_there_with_its_subject_and_pushing_again_change
     assert {schema.subject for schema in schemas.all} <= set(subjects)
 
 
-async def test_the_registry_holds_to_full_transitive(stack: Settings) -> None:
+async def test_the_registry_is_set_to_full_transitive(stack: Settings) -> None:
     async with Registry(stack) as registry:
         await registry.require_compatibility()
         assert await registry.compatibility() == COMPATIBILITY
 
 
-async def test_an_incompatible_schema_is_refused_in_words(stack: Settings, topic: str) -> None:
+async def test_an_incompatible_schema_is_refused_with_an_explanation(stack: Settings, topic: str) -> None:
     async with Registry(stack) as registry:
         with pytest.raises(SchemaRefused) as refused:
             await push(registry, versions(topic, paid(SKU, AT), paid(SKU)))
@@ -86,27 +79,29 @@ async def test_an_incompatible_schema_is_refused_in_words(stack: Settings, topic
     assert "docs/adr/0010" in refused.value.hint
 
 
-async def test_only_the_oldest_version_objects_and_the_registry_listens_to_it(stack: Settings, topic: str) -> None:
+async def test_a_schema_that_is_incompatible_with_the_oldest_version_only_is_refused(
+    stack: Settings, topic: str
+) -> None:
     back_as_a_number = {**NOTE, "type": "long", "default": 0}
     async with Registry(stack) as registry:
         with pytest.raises(SchemaRefused, match="with version 1 in the registry: field note"):
             await push(registry, versions(topic, paid(SKU, NOTE), paid(SKU), paid(SKU, back_as_a_number)))
 
 
-async def test_what_is_not_a_schema_is_refused(stack: Settings, topic: str) -> None:
+async def test_a_text_that_is_no_schema_is_refused_by_the_registry(stack: Settings, topic: str) -> None:
     nonsense = EventSchema("paper", "tests.paper.Paid", 1, topic, {"type": "recor"})
     async with Registry(stack) as registry:
         with pytest.raises(SchemaRefused, match="refuses"):
             await registry.register(nonsense)
 
 
-async def test_our_check_and_the_registry_judge_alike(stack: Settings, topic: str) -> None:
-    """All pairs of the unit tests. Where we are stricter, it is by a rule of our own."""
+async def test_our_compatibility_check_and_the_registry_give_the_same_verdicts(stack: Settings, topic: str) -> None:
+    """Compares all pairs of the unit tests. We are stricter only by our own two rules."""
     pairs = [*ALLOWED, *((old, new) for old, new, _, _ in REFUSED)]
     async with Registry(stack) as registry:
         for n, (old, new) in enumerate(pairs):
             await registry.register(_named(topic, n, old))
-            ours = not between(side("v1", old), side("v2", new))
+            ours = not incompatibilities(Side.parse("v1", old), Side.parse("v2", new))
             assert await registry.accepts(_named(topic, n, new)) == ours, (old, new)
         for n, (old, new, _, _) in enumerate(AMBIGUOUS, len(pairs)):
             await registry.register(_named(topic, n, old))
@@ -114,33 +109,35 @@ async def test_our_check_and_the_registry_judge_alike(stack: Settings, topic: st
 
 
 def _named(topic: str, n: int, definition: dict[str, Any]) -> EventSchema:
-    """Under a subject of its own, whatever the record is called."""
+    """Gives the definition a subject of its own, whatever its record is called."""
     return EventSchema("paper", "tests.paper.Paid", 1, f"{topic}.{n}", definition)
 
 
-async def test_a_new_version_is_judged_before_it_is_pushed(stack: Settings, topic: str) -> None:
+async def test_a_new_schema_version_is_checked_before_it_is_pushed(stack: Settings, topic: str) -> None:
     async with Registry(stack) as registry:
         await push(registry, versions(topic, paid(SKU)))
-        fine = await compare(registry, versions(topic, paid(SKU), paid(SKU, NOTE)))
-        wrong = await compare(registry, versions(topic, paid(SKU), paid(SKU, AT)))
+        fine = await compare_with_registry(registry, versions(topic, paid(SKU), paid(SKU, NOTE)))
+        wrong = await compare_with_registry(registry, versions(topic, paid(SKU), paid(SKU, AT)))
     assert fine.problems == []
     assert fine.ids.keys() == {"paper/Paid.v1"}
     assert [problem.where for problem in wrong.problems] == ["paper/Paid.v2"]
     assert "field at: it is new in v2 and has no default" in wrong.problems[0].what
 
 
-async def test_a_file_changed_after_it_was_registered_is_found(stack: Settings, topic: str) -> None:
+async def test_a_schema_file_changed_after_its_registration_is_detected(stack: Settings, topic: str) -> None:
     async with Registry(stack) as registry:
         await push(registry, versions(topic, paid(SKU)))
-        [problem] = (await compare(registry, versions(topic, paid({**SKU, "doc": "Other words."})))).problems
+        [problem] = (
+            await compare_with_registry(registry, versions(topic, paid({**SKU, "doc": "Other words."})))
+        ).problems
     assert problem.what == f"version 1 of {topic}-tests.paper.Paid in the registry is not in schemas/."
 
 
-async def test_a_service_does_not_start_with_a_schema_the_registry_does_not_know(tallies: Tallies) -> None:
+async def test_a_service_does_not_start_with_a_schema_that_is_not_registered(tallies: Tallies) -> None:
     both = Schemas([added_schema(tallies.topic), added_schema(tallies.topic, version=2)])
-    with pytest.raises(OperatorError, match=r"does not know tests\.tally\.Added version 2") as refused:
+    with pytest.raises(OperatorError, match=r"does not have tests\.tally\.Added version 2") as refused:
         async with tallies.opened(schemas=both):
-            pytest.fail("it started")
+            pytest.fail("the service started")
     assert refused.value.hint == "Register it with: till schemas push"
     await register(tallies.settings, both)
     async with tallies.opened(schemas=both):
@@ -150,11 +147,11 @@ async def test_a_service_does_not_start_with_a_schema_the_registry_does_not_know
 async def test_a_service_does_not_start_with_an_event_that_has_no_schema(tallies: Tallies) -> None:
     with pytest.raises(OperatorError, match="Added has no schema for"):
         async with tallies.opened(schemas=Schemas([])):
-            pytest.fail("it started")
+            pytest.fail("the service started")
 
 
 class Invented(Added):
-    """An event of which the registry has never heard."""
+    """An event that is not registered."""
 
 
 async def test_an_event_whose_schema_is_not_registered_cannot_be_written(tallies: Tallies) -> None:
@@ -166,7 +163,7 @@ async def test_an_event_whose_schema_is_not_registered_cannot_be_written(tallies
     assert tallies.records() == []
 
 
-async def test_a_service_that_knows_its_schemas_starts_without_the_registry(tallies: Tallies) -> None:
+async def test_a_service_that_has_stored_its_schemas_starts_without_the_registry(tallies: Tallies) -> None:
     both = Schemas([added_schema(tallies.topic), added_schema(tallies.topic, version=2)])
     await register(tallies.settings, both)
     async with tallies.opened(schemas=both), wired_registry(tallies.settings) as (wire, settings):
@@ -175,12 +172,12 @@ async def test_a_service_that_knows_its_schemas_starts_without_the_registry(tall
             assert (await handled(runtime, "tally:a", add(3))).state == Tally(3)
 
 
-async def test_bytes_of_a_schema_that_is_no_record_are_refused(tallies: Tallies, topic: str) -> None:
+async def test_bytes_whose_schema_is_no_record_are_undecodable(tallies: Tallies, topic: str) -> None:
     async with Registry(tallies.settings) as registry:
         schema_id = await registry.register(EventSchema("paper", "text", 1, topic, {"type": "string"}))
     async with tallies.opened() as runtime:
         with pytest.raises(Undecodable, match=f"schema id {schema_id} cannot be used"):
-            await runtime.memory.decode(PREFIX.pack(MAGIC, schema_id) + b"\x02a")
+            await runtime.decoder.decode(PREFIX.pack(MAGIC, schema_id) + b"\x02a")
 
 
 BUMPED = {
@@ -193,7 +190,7 @@ BUMPED = {
 
 @pytest.fixture
 async def old_shop(tallies: Tallies) -> Tallies:
-    """A service with a past: it wrote Bumped, then version 1 of Added, and writes version 2 today."""
+    """A service with a history: it wrote Bumped, then version 1 of Added, and writes version 2 today."""
     bumped = EventSchema("tally", "tests.tally.Bumped", 1, tallies.topic, BUMPED)
     added = [added_schema(tallies.topic), added_schema(tallies.topic, version=2)]
     upcasters = {"tests.tally.Bumped": Upcaster("tests.tally.Added", lambda old: {"amount": old["times"], "by": "?"})}
@@ -203,7 +200,7 @@ async def old_shop(tallies: Tallies) -> Tallies:
 
 
 async def write_history(shop: Tallies, runtime: Runtime) -> None:
-    """Three events as the code of three times wrote them."""
+    """Returns three events as three releases of the code wrote them."""
     bumped, first, second = shop.schemas.all
     values: list[tuple[EventSchema, dict[str, Any]]] = [
         (bumped, {"times": 1}),
@@ -224,14 +221,14 @@ async def write_history(shop: Tallies, runtime: Runtime) -> None:
             await runtime.store.append(Write([event], [message]))
 
 
-async def test_a_stream_of_all_times_is_folded_by_todays_code(old_shop: Tallies) -> None:
+async def test_a_stream_with_events_of_every_version_is_folded_by_todays_code(old_shop: Tallies) -> None:
     async with old_shop.opened() as runtime:
         await write_history(old_shop, runtime)
         assert (await runtime.handler.state("tally:a")).state == Tally(321)
         assert (await handled(runtime, "tally:a", add(4000))).state == Tally(4321)
 
 
-async def test_a_service_that_lost_its_memory_reads_all_times_again(old_shop: Tallies) -> None:
+async def test_a_service_that_lost_its_schema_table_reads_events_of_every_version(old_shop: Tallies) -> None:
     async with old_shop.opened() as runtime:
         await write_history(old_shop, runtime)
         await runtime.pool.execute("DELETE FROM schemas")
@@ -239,7 +236,7 @@ async def test_a_service_that_lost_its_memory_reads_all_times_again(old_shop: Ta
         assert (await runtime.handler.state("tally:a")).state == Tally(321)
 
 
-async def test_a_topic_of_all_times_is_read_by_todays_code_and_not_rewritten(old_shop: Tallies) -> None:
+async def test_a_topic_with_events_of_every_version_is_read_by_todays_code_and_not_rewritten(old_shop: Tallies) -> None:
     seen: list[Incoming] = []
 
     async def apply(_: Connection, messages: Sequence[Incoming]) -> None:
@@ -261,7 +258,7 @@ async def test_a_topic_of_all_times_is_read_by_todays_code_and_not_rewritten(old
     assert old_shop.dead_letters() == []
 
 
-async def test_the_command_checks_lists_and_pushes(stack_environment: dict[str, str], stack: Settings) -> None:
+async def test_till_schemas_checks_lists_and_pushes(stack_environment: dict[str, str], stack: Settings) -> None:
     till = Till(stack_environment)
     assert till("schemas", "push").code == 0
     checked = till("schemas", "check", "--json")
@@ -273,7 +270,7 @@ async def test_the_command_checks_lists_and_pushes(stack_environment: dict[str, 
     assert retired["subject"] == "stock.events-tillroll.stock.StockAdjusted"
 
 
-async def test_the_command_says_when_the_registry_does_not_answer(stack_environment: dict[str, str]) -> None:
+async def test_till_schemas_reports_a_registry_that_does_not_answer(stack_environment: dict[str, str]) -> None:
     away = {"TILL_REGISTRY_URL": "http://127.0.0.1:9"}
     till = Till(stack_environment)
     checked = till("schemas", "check", **away)

@@ -1,4 +1,4 @@
-"""The tables that the migrations make are the tables that the code declares."""
+"""Migrations create the tables that the code declares, and upgrade existing databases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,29 +7,33 @@ from typing import Any
 
 import asyncpg
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Column, Connection, MetaData, Table, Text, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from uuid_utils import uuid7
 
-import services.cart.views
-import services.catalog.views
-import services.order.views
-from shared.migrations import VAULT, config, migrate
-from shared.settings import Settings
-from shared.tables import KERNEL
-from shared.vault import KEYS
-from tests.integration.kit import drop_schema
+from infra.settings import Settings
+from services.cart.wiring import cart
+from services.common.vault import KEYS, VAULT
+from services.shop.services import shop_services
+from shared.service import Service, migrate_service
+from shared.store.migrate import KERNEL_MIGRATIONS, migrate, upgrade
+from shared.store.tables import KERNEL
+from tests.integration.shared.tallies import drop_schema
 
 pytestmark = pytest.mark.anyio
 
-DECLARED: dict[str, Sequence[MetaData]] = {
-    "cart": [KERNEL, services.cart.views.VIEWS],
-    "catalog": [KERNEL, services.catalog.views.VIEWS],
-    "order": [KERNEL, services.order.views.VIEWS],
-}
+NEWEST_OF_THE_KERNEL = "kernel_0004"
+SERVICES = ("cart", "catalog", "order", "payment")
+
+
+def service_named(name: str, settings: Settings) -> Service:
+    return next(service for service in shop_services(settings) if service.name == name)
+
+
+def declarations(service: Service) -> list[MetaData]:
+    return [KERNEL, *(it.view.declaration.metadata for it in service.projections if it.view)]
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ async def service(stack: Settings) -> AsyncIterator[str]:
 
 
 async def differences(settings: Settings, service: str, declared: Sequence[MetaData]) -> list[Any]:
-    """What a migration would have to do to get from the database to the declarations."""
+    """The steps that a migration would need to get from the database to the declarations."""
     engine = engine_of(settings, service)
     together = MetaData()
     for metadata in declared:
@@ -79,20 +83,50 @@ async def test_the_kernel_has_the_tables_it_declares(stack: Settings, service: s
     assert await differences(stack, service, [KERNEL]) == []
 
 
-@pytest.mark.parametrize("service", DECLARED)
-async def test_a_service_has_the_tables_it_declares(stack: Settings, service: str) -> None:
-    await migrate(stack.database_url.get_secret_value(), service)
-    assert await differences(stack, service, DECLARED[service]) == []
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_service_has_the_tables_it_declares(stack: Settings, name: str) -> None:
+    service = service_named(name, stack)
+    await migrate_service(service, stack)
+    assert await differences(stack, name, declarations(service)) == []
 
 
-async def test_the_vault_has_the_table_it_declares(stack: Settings, service: str) -> None:
-    await migrate(stack.database_url.get_secret_value(), service)
-    assert await differences(stack, VAULT, [KEYS]) == []
+async def test_the_vault_has_the_table_it_declares(stack: Settings) -> None:
+    await migrate_service(cart(stack), stack)
+    assert await differences(stack, VAULT.name, [KEYS]) == []
 
 
-async def test_keys_of_the_release_before_move_into_the_vault(stack: Settings) -> None:
-    """Back to the release before, and on again, in a transaction that nobody else sees."""
-    await migrate(stack.database_url.get_secret_value(), "cart")
+async def test_a_service_that_shares_no_schema_creates_none(stack: Settings, service: str) -> None:
+    await migrate(stack.database_url.get_secret_value(), service, shared_schemas=[])
+    async with connected(stack, service) as connection:
+        found = await connection.fetchval("SELECT array_agg(version_num::text) FROM alembic_version")
+    assert found == [NEWEST_OF_THE_KERNEL]
+
+
+RELEASED = {
+    "cart": {NEWEST_OF_THE_KERNEL, "cart_0002"},
+    "catalog": {NEWEST_OF_THE_KERNEL, "catalog_0001"},
+    "order": {NEWEST_OF_THE_KERNEL, "order_0001"},
+    "payment": {NEWEST_OF_THE_KERNEL},
+    "vault": {"vault_0001"},
+}
+"""The revisions in the `alembic_version` tables of existing databases. An upgrade has to find all of them."""
+
+
+async def test_the_revisions_of_existing_databases_are_still_known(stack: Settings) -> None:
+    for service in shop_services(stack):
+        await migrate_service(service, stack)
+    for schema, revisions in RELEASED.items():
+        async with connected(stack, schema) as connection:
+            found = await connection.fetch("SELECT version_num FROM alembic_version")
+        assert {row[0] for row in found} == revisions, schema
+
+
+async def test_customer_keys_of_an_older_release_move_into_the_vault(stack: Settings) -> None:
+    """Goes back to the older release and upgrades again, in a transaction that is rolled back."""
+    service = cart(stack)
+    assert service.migrations
+    folders = [KERNEL_MIGRATIONS, service.migrations]
+    await migrate_service(service, stack)
     keys = {str(uuid7()): b"a", str(uuid7()): b"b"}
 
     def go_back_and_on(connection: Connection) -> None:
@@ -101,7 +135,7 @@ async def test_keys_of_the_release_before_move_into_the_vault(stack: Settings) -
         for customer_id, key in keys.items():
             row = {"customer_id": customer_id, "key": key}
             connection.execute(text("INSERT INTO cart.customer_keys VALUES (:customer_id, :key)"), row)
-        command.upgrade(config("cart", connection), "heads")
+        upgrade(connection, "cart", folders)
 
     engine = engine_of(stack, "cart")
     async with engine.connect() as connection:
@@ -113,7 +147,7 @@ async def test_keys_of_the_release_before_move_into_the_vault(stack: Settings) -
     await engine.dispose()
 
 
-async def test_a_difference_would_be_seen(stack: Settings, service: str) -> None:
+async def test_a_difference_between_migrations_and_declarations_is_found(stack: Settings, service: str) -> None:
     await migrate(stack.database_url.get_secret_value(), service)
     more = MetaData()
     Table("receipts", more, Column("id", Text, primary_key=True))
@@ -143,7 +177,7 @@ async def test_processes_that_start_at_once_migrate_one_after_the_other(stack: S
 
 
 async def test_a_migration_that_fails_leaves_nothing_behind(stack: Settings, service: str) -> None:
-    """A table is in the way of the last one that the kernel makes."""
+    """A table with the name of one of the kernel's tables exists already."""
     async with connected(stack, "public") as connection:
         await connection.execute(f'CREATE SCHEMA "{service}"; CREATE TABLE "{service}".schemas (id int)')
         with pytest.raises(Exception, match="already exists"):

@@ -1,4 +1,4 @@
-"""Any moment of a long stream is near a milestone, and nobody can tell that it was not folded from the beginning."""
+"""Milestones: any moment of a long stream is near a stored state, with the same result as a full replay."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uuid_utils import uuid7
 
-from shared import snapshots as kernel
-from shared.codec import Undecodable
+from infra.settings import Settings
 from shared.envelope import Recorded
-from shared.handler import CommandHandler
+from shared.schemas.codec import Undecodable
 from shared.service import Runtime
-from shared.settings import Settings
-from shared.snapshots import Snapshots
-from shared.store import Write
-from shared.timetravel import AsOf, Past
-from tests.integration.kit import ANN, Added, Tally, add, new_tallies
+from shared.store import snapshots as kernel
+from shared.store.event_store import Write
+from shared.store.snapshots import Snapshots
+from shared.store.time_travel import AsOf, Past
+from tests.integration.shared.tallies import ANN, Added, Tally, add, fresh_handler, new_tallies
 
 pytestmark = pytest.mark.anyio
 
@@ -34,12 +33,12 @@ async def opened(stack: Settings) -> AsyncIterator[Runtime]:
 
 def past(runtime: Runtime, every: int) -> Past:
     decider = runtime.service.decider
-    return Past(decider, runtime.store, Snapshots(runtime.pool, decider, every), runtime.memory.decode)
+    return Past(decider, runtime.store, Snapshots(runtime.pool, decider, every), runtime.decoder.decode)
 
 
 async def append(runtime: Runtime, stream_id: str, first: int, amounts: list[tuple[int, int]]) -> None:
-    """Amounts, each with the second at which somebody's clock says that it was added."""
-    encode = runtime.handler._codec.encode
+    """Appends amounts, each with the second that some server's clock showed."""
+    encode = runtime.codec.encode
     events = [
         Recorded(
             stream_id, version, str(uuid7()), "Added", NOON + at * SECOND, "", "", "ann", "", encode(Added(amount))
@@ -50,10 +49,8 @@ async def append(runtime: Runtime, stream_id: str, first: int, amounts: list[tup
 
 
 async def fold(runtime: Runtime, stream_id: str, every: int) -> None:
-    """As a process does that has just started, and leaves milestones."""
-    decider = runtime.service.decider
-    snapshots = Snapshots(runtime.pool, decider, every)
-    await CommandHandler(decider, runtime.store, runtime.handler._codec, snapshots, "/test").state(stream_id)
+    """Folds the stream as a process does that has just started, and leaves milestones."""
+    await fresh_handler(runtime, every).state(stream_id)
 
 
 async def milestones(runtime: Runtime, stream_id: str) -> list[int]:
@@ -67,7 +64,7 @@ async def milestones(runtime: Runtime, stream_id: str) -> list[int]:
     every=st.integers(1, 4),
     kept=st.integers(2, 4),
 )
-async def test_every_version_and_every_moment_is_as_a_full_replay_has_it(
+async def test_every_version_and_every_moment_equals_a_full_replay(
     opened: Runtime, batches: list[list[tuple[int, int]]], every: int, kept: int
 ) -> None:
     stream_id, amounts = f"tally:{uuid7()}", [amount for batch in batches for amount in batch]
@@ -91,7 +88,7 @@ async def test_every_version_and_every_moment_is_as_a_full_replay_has_it(
             assert (found.state, found.version) == (Tally(sum(a for a, _ in amounts[:up_to])), up_to)
 
 
-async def test_a_long_stream_leaves_a_bounded_number_of_them_evenly_spread(
+async def test_a_long_stream_leaves_a_bounded_number_of_evenly_spread_milestones(
     opened: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "MILESTONES", 8)
@@ -104,7 +101,7 @@ async def test_a_long_stream_leaves_a_bounded_number_of_them_evenly_spread(
     assert max(after - before for before, after in pairwise([0, *found, 1500])) == 200, found
 
 
-async def test_the_past_is_read_from_the_nearest_one_on(opened: Runtime) -> None:
+async def test_the_past_is_folded_from_the_nearest_milestone(opened: Runtime) -> None:
     stream_id = f"tally:{uuid7()}"
     for first in range(1, 101, 20):
         await append(opened, stream_id, first, [(1, version) for version in range(first, first + 20)])
@@ -115,7 +112,7 @@ async def test_the_past_is_read_from_the_nearest_one_on(opened: Runtime) -> None
     assert (await look.state(stream_id, AsOf(version=55))).state == Tally(55)
     assert (await look.state(stream_id, AsOf(at=NOON + 55 * SECOND))).state == Tally(55)
     with pytest.raises(Undecodable):
-        await look.state(stream_id, AsOf(version=39))  # it has to fold what is burnt
+        await look.state(stream_id, AsOf(version=39))  # it has to fold the unreadable events
 
 
 async def test_milestones_of_another_fold_are_ignored_and_replaced(opened: Runtime) -> None:
@@ -129,7 +126,7 @@ async def test_milestones_of_another_fold_are_ignored_and_replaced(opened: Runti
     assert {row[0] for row in await opened.pool.fetch("SELECT fold FROM milestones")} != {"yesterday"}
 
 
-async def test_who_decides_leaves_milestones_too(opened: Runtime) -> None:
+async def test_a_command_leaves_a_milestone_too(opened: Runtime) -> None:
     stream_id = f"tally:{uuid7()}"
     await opened.handler.handle(stream_id, add(*[1] * (kernel.EVERY + 10)), ANN)
     assert await milestones(opened, stream_id) == [kernel.EVERY + 10]

@@ -1,4 +1,4 @@
-"""Long streams are folded from a snapshot, and nobody can tell but by the clock."""
+"""Snapshots: long streams are folded from a stored state, with the same result as a full replay."""
 
 import importlib
 import sys
@@ -12,27 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uuid_utils import uuid7
 
+from infra.settings import Settings
 from services.catalog import decider as stock
 from services.catalog.events import Event, ProductListed, StockReleased, StockReserved, StockReturned, StockSold
-from services.catalog.wiring import CATALOG
-from shared.codec import UnknownSchema
+from services.catalog.settings import CatalogSettings
+from services.catalog.wiring import catalog
+from services.common.money import Money
 from shared.decider import Decider
-from shared.handler import CommandHandler
-from shared.money import Money
+from shared.schemas.codec import UnknownSchema
 from shared.service import Runtime
-from shared.settings import Settings
-from shared.snapshots import EVERY, Snapshots, fold_fingerprint
-from tests.integration.kit import ANN, Tallies, Tally, add, handled, new_tallies
+from shared.store.snapshots import EVERY, Snapshots, fold_fingerprint
+from tests.integration.shared.tallies import ANN, Tallies, Tally, add, fresh_handler, handled, new_tallies
 
 pytestmark = pytest.mark.anyio
 
-
-def fresh_handler(runtime: Runtime, every: int = EVERY) -> CommandHandler[Tally, object, object]:
-    """One that remembers nothing, as after a restart."""
-    snapshots = Snapshots(runtime.pool, runtime.service.decider, every)
-    return CommandHandler(
-        runtime.service.decider, runtime.store, runtime.handler._codec, snapshots, runtime.service.source
-    )
+STOCK = catalog(CatalogSettings()).decider
 
 
 async def snapshot_version(runtime: Runtime, stream_id: str) -> int | None:
@@ -41,7 +35,7 @@ async def snapshot_version(runtime: Runtime, stream_id: str) -> int | None:
 
 
 async def burn(runtime: Runtime, stream_id: str, up_to: int) -> None:
-    """Make the beginning of a stream unreadable: who folds it from there fails."""
+    """Makes the beginning of a stream unreadable, so that a fold from there fails."""
     await runtime.pool.execute(
         "UPDATE events SET value = $3 WHERE stream_id = $1 AND version <= $2",
         stream_id,
@@ -59,7 +53,7 @@ async def test_a_long_stream_is_folded_from_its_snapshot(tallies: Tallies) -> No
         assert (state.state, state.version) == (Tally(EVERY + 105), EVERY + 101)
 
 
-async def test_a_short_stream_has_none(tallies: Tallies) -> None:
+async def test_a_short_stream_has_no_snapshot(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         await handled(runtime, "tally:short", add(*[1] * (EVERY - 1)))
         assert await snapshot_version(runtime, "tally:short") is None
@@ -81,11 +75,11 @@ async def test_a_snapshot_of_another_fold_is_ignored_and_replaced(tallies: Talli
         await burn(runtime, "tally:long", EVERY)
         assert (await fresh_handler(runtime).state("tally:long")).state == Tally(EVERY), "it was not replaced"
         await runtime.pool.execute("UPDATE snapshots SET fold = 'tomorrow'")
-        with pytest.raises(UnknownSchema):  # which proves that the fire works, and with it the other tests
+        with pytest.raises(UnknownSchema):  # this proves that `burn` works, which the other tests rely on
             await fresh_handler(runtime).state("tally:long")
 
 
-async def test_an_older_state_never_replaces_a_newer_one(tallies: Tallies) -> None:
+async def test_an_older_snapshot_never_replaces_a_newer_one(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         snapshots = Snapshots(runtime.pool, runtime.service.decider)
         await snapshots.save("tally:a", Tally(20), 20)
@@ -117,7 +111,7 @@ class Shop:
 
 
 def fingerprint(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> str:
-    """Of a fold whose code lies in `folder`, imported as another process would."""
+    """The fingerprint of a fold whose code is in `folder`, imported as another process would."""
     package = "example_of_a_fold"
     sources = {"fold": FOLD, "shop": SHOP, "events": EVENTS, "shelf": SHELF, "__init__": ""} | files
     (folder / package).mkdir(parents=True)
@@ -142,13 +136,13 @@ async def test_a_change_anywhere_in_the_code_of_a_fold_makes_it_another_fold(
 
 
 async def test_the_fold_of_stock_includes_its_reservations_and_money(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fold_fingerprint(CATALOG.decider)
-    for name in ("services.catalog.reservations", "services.catalog.shelf", "shared.money"):
+    before = fold_fingerprint(STOCK)
+    for name in ("services.catalog.reservations", "services.catalog.shelf", "services.common.money"):
         other = ModuleType(name)
         other.__file__ = __file__
         with monkeypatch.context() as patched:
             patched.setitem(sys.modules, name, other)
-            assert fold_fingerprint(CATALOG.decider) != before, name
+            assert fold_fingerprint(STOCK) != before, name
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +160,7 @@ async def test_a_state_from_snapshots_equals_a_full_replay(
     for amounts in commands:
         await fresh_handler(opened, every).handle(stream_id, add(*amounts), ANN)
     found = await fresh_handler(opened, every).state(stream_id)
-    replayed = [await opened.memory.decode(value) for value in await opened.store.load(stream_id)]
+    replayed = [await opened.decoder.decode(value) for value in await opened.store.load(stream_id)]
     assert found.state == reduce(opened.service.decider.evolve, replayed, Tally(0))
     assert found.version == len(replayed) == sum(map(len, commands))
     if len(replayed) >= every:
@@ -187,6 +181,6 @@ async def test_the_stock_of_a_product_comes_back_from_its_snapshot(
     }
     events += [kinds[kind]("MUG", f"order-{order}", pieces) for order, pieces, kind in story]
     state = reduce(stock.evolve, events, stock.initial)
-    snapshots = Snapshots(opened.pool, CATALOG.decider)
+    snapshots = Snapshots(opened.pool, STOCK)
     await snapshots.save(stream_id := f"stock:{uuid7()}", state, len(events))
     assert await snapshots.load([stream_id]) == {stream_id: (state, len(events))}

@@ -1,4 +1,4 @@
-"""Payments as silver has them, from stories told in events."""
+"""Payments as silver has them, made from events."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -6,7 +6,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.tables import column_of, tables
+from analytics.catalog import column_of
+from analytics.catalog.events import event_tables
+from services.common.money import Money
 from services.payment.events import (
     AuthorizationRequested,
     PaymentApproved,
@@ -15,31 +17,30 @@ from services.payment.events import (
     PaymentHeldForReview,
     PaymentRefunded,
 )
-from shared.codec import to_record
-from shared.money import Money
-from shared.schemas import load_schemas
-from tests.roll import NOON, Told
+from shared.schemas.records import to_record
+from tests.roll import NOON, ShopEvent
+from tests.unit.analytics.delta import spark_type
 
 Happened = tuple[datetime, str, Any]
 
 
-def silver_payments(spark: SparkSession, events: Iterable[Told]) -> DataFrame:
-    """silver.payment_events with these, each event id once."""
-    [columns] = [t.columns for t in tables(spark, load_schemas()) if t.name == "silver.payment_events"]
-    rows = {told.event_id: _row(told, columns.names) for told in events}
+def silver_payments(spark: SparkSession, events: Iterable[ShopEvent]) -> DataFrame:
+    """Makes silver.payment_events of these events, each event id once."""
+    [columns] = [spark_type(t) for t in event_tables() if t.name == "silver.payment_events"]
+    rows = {shop_event.event_id: _row(shop_event, columns.names) for shop_event in events}
     return spark.createDataFrame(list(rows.values()), columns)
 
 
-def _row(told: Told, columns: list[str]) -> tuple[Any, ...]:
-    event_type = type(told.event)
+def _row(shop_event: ShopEvent, columns: list[str]) -> tuple[Any, ...]:
+    event_type = type(shop_event.event)
     known = {
-        "event_id": told.event_id,
+        "event_id": shop_event.event_id,
         "event_type": event_type.__name__,
-        "stream_id": told.stream_id,
-        "stream_version": told.version,
-        "event_time": told.at,
+        "stream_id": shop_event.stream_id,
+        "stream_version": shop_event.version,
+        "event_time": shop_event.at,
         "topic": "payment.events",
-        column_of(event_type.__name__): to_record(event_type)(told.event),
+        column_of(event_type.__name__): to_record(event_type)(shop_event.event),
     }
     return tuple(known.get(column) for column in columns)
 

@@ -1,4 +1,4 @@
-"""What is counted of customers and tokens, what of it is suspicious, and that an alert, once raised, stays as it is."""
+"""Facts about customers and payment tokens, the alerts they lead to, and that an alert is never taken back."""
 
 import json
 from collections import defaultdict
@@ -11,26 +11,32 @@ from typing import Any
 from uuid import uuid5
 
 import pytest
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
+from pyspark.testing import assertDataFrameEqual
 
 from analytics.fraud import windows
-from analytics.fraud.alerts import NAMESPACE, alerts
-from analytics.fraud.facts import SUBJECT, facts
+from analytics.fraud.alerts import NAMESPACE, alerts_from_facts
+from analytics.fraud.facts import FACT, SUBJECT, facts
 from analytics.fraud.rules import load_rules
-from analytics.fraud.stream import memory, remembered
+from analytics.fraud.stream import facts_in_state, state_of_subjects
 from analytics.fraud.windows import features, growth
-from analytics.gold.fraud import FRAUD
+from analytics.incremental.definition import GoldTable
+from analytics.models.marts.fraud_alerts import fraud_alerts
+from analytics.models.marts.fraud_features import fraud_features
+from analytics.models.scopes.fraud_subjects import SUBJECTS
 from shared.envelope import millis
-from tests.roll import NOON, Told, numbered
-from tests.unit.lake.payments import Happened, Payment, after, bought, failed, silver_payments
+from tests.roll import NOON, ShopEvent, numbered
+from tests.unit.analytics.fraud.payments import Happened, Payment, after, bought, failed, silver_payments
+from tests.unit.analytics.incremental.refreshed import step
+from tests.unit.analytics.recomputed import kept, small
 
 RULES = load_rules()
 HISTORIES, EVENTS = 12, 60
 
 
 def story() -> Iterator[Happened]:
-    """Each customer for one rule. At noon a window begins, and another is half over."""
+    """Tells of one customer for each rule. At noon a window begins, and another is half over."""
     for n in range(20):
         yield from bought(f"busy-{n}", "busy", n * 10)
     for n in range(19):
@@ -58,16 +64,15 @@ def payments(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def counted(payments: DataFrame) -> Mapping[tuple[str, int], Row]:
-    """By subject and the minute at which the window begins."""
-    rows = (
-        features(growth(facts(payments, RULES), RULES)).withColumn("begins", sf.unix_millis("window_start")).collect()
-    )
+    """Features by subject and by the minute, counted from noon, at which the window begins."""
+    found = features(growth(facts(payments, RULES), RULES))
+    rows = found.withColumn("begins", sf.unix_millis("window_start")).collect()
     return {(row["subject"], (row["begins"] - millis(NOON)) // 60_000): row for row in rows}
 
 
 @pytest.fixture(scope="module")
 def raised(payments: DataFrame) -> Mapping[str, list[Row]]:
-    rows = alerts(growth(facts(payments, RULES), RULES), RULES).orderBy("window_start", "rule", "score").collect()
+    rows = alerts_from_facts(facts(payments, RULES), RULES).orderBy("window_start", "rule", "score").collect()
     by_subject: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_subject[row["subject"]].append(row)
@@ -78,11 +83,11 @@ def figures(row: Row, *names: str) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-def test_payments_declines_and_purchases_are_counted_in_every_window_they_are_in(
+def test_a_payment_counts_in_every_window_that_it_lies_in(
     counted: Mapping[tuple[str, int], Row],
 ) -> None:
     names = ("attempts", "declines", "purchases", "tokens")
-    assert {start: figures(row, *names) for (who, start), row in counted.items() if who == "poor"} == {
+    assert {start: figures(row, *names) for (subject, start), row in counted.items() if subject == "poor"} == {
         -5: (2, 2, 0, 0),
         0: (3, 3, 0, 0),
         5: (3, 3, 0, 0),
@@ -93,11 +98,11 @@ def test_payments_declines_and_purchases_are_counted_in_every_window_they_are_in
     assert figures(counted["busy", 0], *names) == (20, 0, 20, 0)
 
 
-def test_a_payment_that_was_held_and_approved_is_one(counted: Mapping[tuple[str, int], Row]) -> None:
+def test_a_payment_that_was_held_and_approved_counts_once(counted: Mapping[tuple[str, int], Row]) -> None:
     assert figures(counted["held", 0], "attempts", "purchases") == (1, 1)
 
 
-def test_of_tokens_only_ones_own_are_counted_and_of_a_token_its_customers(
+def test_a_customer_is_measured_by_own_tokens_and_a_token_by_its_customers(
     counted: Mapping[tuple[str, int], Row],
 ) -> None:
     assert figures(counted["thief", 0], "subject_kind", "tokens", "accounts") == ("customer", 4, None)
@@ -106,19 +111,19 @@ def test_of_tokens_only_ones_own_are_counted_and_of_a_token_its_customers(
     assert ("tok_declined", 0) not in counted
 
 
-def test_an_amount_is_seen_against_what_the_customer_paid_before(counted: Mapping[tuple[str, int], Row]) -> None:
+def test_an_amount_is_compared_with_what_the_customer_paid_before(counted: Mapping[tuple[str, int], Row]) -> None:
     names = ("largest", "currency", "usual", "times_usual")
-    [last] = [row for (who, start), row in counted.items() if who == "small" and start == 330]
+    [last] = [row for (subject, start), row in counted.items() if subject == "small" and start == 330]
     assert figures(last, *names) == (99_900, "EUR", 1002, 99)
     assert figures(counted["small", 0], *names) == (1000, "EUR", None, None)
 
 
-def test_who_pays_in_another_currency_has_no_history_in_it(counted: Mapping[tuple[str, int], Row]) -> None:
+def test_a_customer_who_pays_in_another_currency_has_no_history_in_it(counted: Mapping[tuple[str, int], Row]) -> None:
     assert figures(counted["traveller", 0], "attempts", "usual", "times_usual") == (4, None, None)
 
 
-def test_each_rule_finds_whom_it_is_for_and_nobody_else(raised: Mapping[str, list[Row]]) -> None:
-    found = {who: {(row["rule"], row["score"]) for row in rows} for who, rows in raised.items()}
+def test_each_rule_finds_its_suspect_and_nobody_else(raised: Mapping[str, list[Row]]) -> None:
+    found = {subject: {(row["rule"], row["score"]) for row in rows} for subject, rows in raised.items()}
     assert found == {
         "busy": {("attempts", 50)},
         "tester": {("declines", 60), ("declines", 95)},
@@ -128,7 +133,7 @@ def test_each_rule_finds_whom_it_is_for_and_nobody_else(raised: Mapping[str, lis
     }
 
 
-def test_an_alert_tells_why_and_when_it_came_to_that(raised: Mapping[str, list[Row]]) -> None:
+def test_an_alert_says_why_it_was_raised_and_when_the_limit_was_reached(raised: Mapping[str, list[Row]]) -> None:
     mild, *_ = [row for row in raised["tester"] if row["score"] == 60]
     assert mild["reasons"] == ["at least 4 declined payments of one customer within 10 minutes"]
     assert figures(mild, "customer_id", "payment_token", "at_least", "value") == ("tester", "", 4, 8)
@@ -138,16 +143,16 @@ def test_an_alert_tells_why_and_when_it_came_to_that(raised: Mapping[str, list[R
     assert raised["tok_declined_ring"][0]["customer_id"] == ""
 
 
-def test_an_alerts_id_is_a_uuid5_of_all_that_it_says(raised: Mapping[str, list[Row]]) -> None:
+def test_the_id_of_an_alert_is_a_uuid5_of_its_content(raised: Mapping[str, list[Row]]) -> None:
     for row in (row for rows in raised.values() for row in rows):
-        said = {"rule": row["rule"], "score": row["score"], "reason": row["reasons"][0]}
-        said |= {"subject_kind": row["subject_kind"], "subject": row["subject"]}
-        said |= {name: round(row[name].timestamp() * 1000) for name in ("window_start", "window_end")}
-        assert row["alert_id"] == str(uuid5(NAMESPACE, json.dumps(said, separators=(",", ":"))))
+        content = {"rule": row["rule"], "score": row["score"], "reason": row["reasons"][0]}
+        content |= {"subject_kind": row["subject_kind"], "subject": row["subject"]}
+        content |= {name: round(row[name].timestamp() * 1000) for name in ("window_start", "window_end")}
+        assert row["alert_id"] == str(uuid5(NAMESPACE, json.dumps(content, separators=(",", ":"))))
 
 
-def histories() -> list[list[Told]]:
-    """Random ones, each of other people: they can be judged in one go. Windows are few, so that limits are met."""
+def histories() -> list[list[ShopEvent]]:
+    """Random histories of different people, so that one job judges them all, in few windows, so that limits are met."""
     return [numbered(_history(Random(seed), f"{seed}")) for seed in range(HISTORIES)]
 
 
@@ -160,93 +165,85 @@ def _history(chance: Random, name: str) -> Iterator[Happened]:
         yield payment.paid(at + 300 * chance.random()) if chance.random() < 0.5 else payment.declined(at + 1)
 
 
-def heard(history: list[Told], count: int, seed: int) -> list[Told]:
-    """That many of its events have been heard of, late ones before early ones."""
+def arrived(history: list[ShopEvent], count: int, seed: int) -> list[ShopEvent]:
+    """The events that arrive first: that many, late ones before early ones."""
     return Random(seed).sample(history, len(history))[:count]
 
 
-def cuts(count: int) -> list[list[Told]]:
-    """All histories, at that many cuts of each: as of other people each time, so that one job judges them all."""
+def cuts(count: int) -> list[list[ShopEvent]]:
+    """All histories at that many cuts, each with people of its own, so that one job judges them all."""
     return [
         [
-            _renamed(told, f"cut {cut} ")
+            _renamed(shop_event, f"cut {cut} ")
             for n, it in enumerate(histories())
-            for told in heard(it, EVENTS * cut // count, n)
+            for shop_event in arrived(it, EVENTS * cut // count, n)
         ]
         for cut in range(1, count + 1)
     ]
 
 
-def _renamed(told: Told, name: str) -> Told:
-    event = told.event
+def _renamed(shop_event: ShopEvent, name: str) -> ShopEvent:
+    event = shop_event.event
     own = {"payment_token": name + event.payment_token} if hasattr(event, "payment_token") else {}
     named = replace(event, customer_id=name + event.customer_id, payment_id=name + event.payment_id, **own)
-    return replace(told, event=named, event_id=name + told.event_id)
+    return replace(shop_event, event=named, event_id=name + shop_event.event_id)
 
 
 def raised_at_cuts(spark: SparkSession, count: int) -> list[set[tuple[Any, ...]]]:
-    """What was said at each cut, by whom it was about; without ids, which tell people apart."""
-    every = [told for cut in cuts(count) for told in cut]
-    found = alerts(growth(facts(silver_payments(spark, every), RULES), RULES), RULES)
-    said: list[set[tuple[Any, ...]]] = [set() for _ in range(count)]
-    for kind, named, *what in found.select(*SUBJECT, "rule", "score", "window_start").collect():
+    """Alerts at each cut. Their ids are left out, as they differ from cut to cut with the names of the people."""
+    every = [shop_event for cut in cuts(count) for shop_event in cut]
+    found = alerts_from_facts(facts(silver_payments(spark, every), RULES), RULES)
+    raised: list[set[tuple[Any, ...]]] = [set() for _ in range(count)]
+    for kind, named, *rest in found.select(*SUBJECT, "rule", "score", "window_start").collect():
         _, cut, subject = named.split(" ", 2)
-        said[int(cut) - 1].add((kind, subject, *what))
-    return said
+        raised[int(cut) - 1].add((kind, subject, *rest))
+    return raised
 
 
-def taken_back(said: list[set[tuple[Any, ...]]]) -> set[tuple[Any, ...]]:
-    return {alert for sooner, later in pairwise(said) for alert in sooner - later}
+def taken_back(raised: list[set[tuple[Any, ...]]]) -> set[tuple[Any, ...]]:
+    return {alert for sooner, later in pairwise(raised) for alert in sooner - later}
 
 
-def test_an_alert_that_was_raised_is_never_taken_back_however_late_the_rest_comes(spark: SparkSession) -> None:
-    said = raised_at_cuts(spark, 6)
-    assert taken_back(said) == set()
-    assert len({rule for _, _, rule, *_ in said[-1]}) >= 4, "the histories should be worth looking at"
-    assert len(said[0]) < len(said[-1])
+def test_an_alert_is_never_taken_back_however_late_other_events_arrive(spark: SparkSession) -> None:
+    raised = raised_at_cuts(spark, 6)
+    assert taken_back(raised) == set()
+    assert len({rule for _, _, rule, *_ in raised[-1]}) >= 4, "the histories should be worth looking at"
+    assert len(raised[0]) < len(raised[-1])
 
 
-def test_a_measure_that_can_shrink_would_be_seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a customer usually spends as the largest amount instead: a purchase that is heard of late raises it."""
+def test_a_measure_that_can_shrink_is_noticed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the usual amount were the largest one, a purchase that arrives late would raise it."""
 
-    def largest(_rules: object) -> Column:
-        before = Window.partitionBy(*SUBJECT, "currency").orderBy("at").rangeBetween(-(2**60), -1)
-        return sf.max(sf.when(sf.col("fact") == "purchase", sf.col("amount"))).over(before)
+    def with_largest(facts: DataFrame, _rules: object) -> DataFrame:
+        before = Window.partitionBy(*SUBJECT, "currency").orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
+        return facts.withColumn("usual", sf.max(sf.when(sf.col("fact") == "purchase", sf.col("amount"))).over(before))
 
-    monkeypatch.setattr(windows, "_usual", largest)
-    windows._steps.cache_clear()
-    try:
-        assert taken_back(raised_at_cuts(spark, 6))
-    finally:
-        windows._steps.cache_clear()
+    monkeypatch.setattr(windows, "_with_usual", with_largest)
+    assert taken_back(raised_at_cuts(spark, 6))
 
 
-def test_the_streams_memory_is_a_set_duplicates_make_no_difference(spark: SparkSession, payments: DataFrame) -> None:
-    twice = payments.unionByName(payments)
-    assert as_set(remembered(memory(twice, RULES))) == as_set(facts(payments, RULES))
-    assert remembered(memory(twice, RULES)).count() == facts(payments, RULES).count()
+def test_the_usual_amount_is_the_third_smallest_of_the_purchases_before(spark: SparkSession) -> None:
+    """Sorting all earlier purchases is the plain way to say it, and the oracle of the fast one."""
+    found = facts(silver_payments(spark, [shop_event for history in histories() for shop_event in history]), RULES)
+    before = Window.partitionBy(*SUBJECT, "currency").orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
+    earlier = sf.collect_list(sf.when(sf.col("fact") == "purchase", sf.col("amount"))).over(before)
+    expected = found.withColumn("usual", sf.get(sf.sort_array(earlier), sf.lit(RULES.history.purchases - 1)))
+    assertDataFrameEqual(windows._with_usual(found, RULES), expected)
 
 
-def as_set(frame: DataFrame) -> set[Any]:
-    return {tuple(map(str, row)) for row in frame.select(*sorted(frame.columns)).collect()}
+def test_an_event_that_arrives_twice_makes_no_difference_to_the_stream(payments: DataFrame) -> None:
+    columns = (*SUBJECT, *FACT)
+    in_state = facts_in_state(state_of_subjects(payments.unionByName(payments), RULES))
+    assertDataFrameEqual(in_state.select(*columns), facts(payments, RULES).select(*columns))
 
 
-@pytest.mark.parametrize("table", FRAUD, ids=lambda table: table.name)
-def test_only_windows_that_new_events_touch_change_and_their_people_suffice_to_compute_them(
-    spark: SparkSession, table: Any
-) -> None:
-    """The old half and the new half of each history, in random order."""
-    old = [told for n, history in enumerate(histories()) for told in heard(history, EVENTS // 2, n)]
-    known = {told.event_id for told in old}
-    new = [told for history in histories() for told in history if told.event_id not in known][::7]
-    rows = {"payment_events": silver_payments(spark, [*old, *new]).persist()}
-    fresh = {"payment_events": silver_payments(spark, new).persist()}
-    before = table.compute({"payment_events": silver_payments(spark, old)})
-    after_all = table.compute(rows)
-    touched = table.touched(fresh, rows).persist()
-    unit = list(table.unit)
-    assert as_set(before.join(touched, unit, "left_anti")) == as_set(after_all.join(touched, unit, "left_anti"))
-    narrowed = table.scope.narrowed(rows, table.scope.concerned(fresh, rows))
-    assert narrowed["payment_events"].count() < rows["payment_events"].count()
-    again = table.compute(table.narrowed(narrowed, touched)).join(touched, unit, "left_semi")
-    assert as_set(again) == as_set(after_all.join(touched, unit, "left_semi"))
+@pytest.mark.parametrize("table", [fraud_features, fraud_alerts], ids=lambda table: table.name)
+def test_refreshed_tables_of_fraud_equal_recomputed_ones(spark: SparkSession, table: GoldTable) -> None:
+    """Half of each history arrives in random order, then some of the rest."""
+    old = [shop_event for n, history in enumerate(histories()) for shop_event in arrived(history, EVENTS // 2, n)]
+    known = {shop_event.event_id for shop_event in old}
+    new = [shop_event for history in histories() for shop_event in history if shop_event.event_id not in known][::7]
+    older, arriving = (kept(silver_payments(small(spark), events)) for events in (old, new))
+    one = step(SUBJECTS, (fraud_features,), {"payment_events": older}, {"payment_events": arriving})
+    one.assert_equals_full_recomputation(table)
+    assert one.found.after["payment_facts"].count() < one.after["payment_facts"].count(), "only some are looked at"

@@ -1,4 +1,4 @@
-"""Rules of suspicion as data: what today's say, and what is said about a file that is wrong."""
+"""Rules of fraud as data: today's rules are valid, and an invalid file is reported with its line."""
 
 from pathlib import Path
 
@@ -9,18 +9,18 @@ from analytics.fraud.rules import TODAY, BrokenRules, Level, load_rules, parse_r
 TEXT = TODAY.read_text()
 
 
-def test_todays_rules_are_rules() -> None:
+def test_the_installed_rules_are_valid() -> None:
     rules = load_rules()
     assert {rule.about for rule in rules.rule} == {"customer", "token"}
     assert {rule.measure for rule in rules.rule} == {"attempts", "declines", "tokens", "accounts", "times_usual"}
     assert "tok_ok" in rules.tokens.shared
 
 
-def test_a_reason_is_in_words_with_its_limit() -> None:
+def test_a_reason_names_the_limit_that_was_reached() -> None:
     rules = load_rules()
     [declines] = [rule for rule in rules.rule if rule.name == "declines"]
-    said = declines.reason_at(Level(at_least=4, score=60), rules.windows)
-    assert said == "at least 4 declined payments of one customer within 10 minutes"
+    reason = declines.reason_at(Level(at_least=4, score=60), rules.windows)
+    assert reason == "at least 4 declined payments of one customer within 10 minutes"
 
 
 LEVELS = "levels = [{ at_least = 4, score = 60 }, { at_least = 8, score = 90 }]"
@@ -59,15 +59,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "said"), WRONG, ids=[said for _, _, said in WRONG])
-def test_what_is_wrong_is_said_in_one_line_with_its_place(right: str, wrong: str, said: str) -> None:
+@pytest.mark.parametrize(("right", "wrong", "message"), WRONG, ids=[message for _, _, message in WRONG])
+def test_an_error_in_a_rules_file_is_one_line_with_its_place(right: str, wrong: str, message: str) -> None:
     assert right in TEXT
     with pytest.raises(BrokenRules) as broken:
         parse_rules(TEXT.replace(right, wrong, 1), "my.toml")
-    assert broken.value.message == said
+    assert broken.value.message == message
 
 
-def test_a_file_that_is_not_there_or_not_text_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_binary_file_are_reported_as_such(tmp_path: Path) -> None:
     (tmp_path / "rules").write_bytes(b"\xff\xfe")
     for name, why in (("none", "No such file"), ("rules", "can't decode")):
         with pytest.raises(BrokenRules, match=why):

@@ -1,4 +1,4 @@
-"""History under other rules: who would have been caught, missed, or held for nothing."""
+"""History judged under other rules: payments that would have been caught, missed, or held for nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.fraud.rules import TODAY, parse_rules
-from analytics.fraud.whatif import Comparison, Span, compare
+from analytics.fraud.whatif import Comparison, Period, compare
 from tests.roll import numbered
 from tests.till import Till
-from tests.unit.lake.payments import Happened, Payment, after, bought, failed, silver_payments
+from tests.unit.analytics.fraud.payments import Happened, Payment, after, bought, failed, silver_payments
 
 STRICTER = TODAY.read_text().replace(
     "{ at_least = 4, score = 60 }, { at_least = 8, score = 95 }", "{ at_least = 2, score = 91 }"
@@ -18,12 +18,12 @@ STRICTER = TODAY.read_text().replace(
 
 
 def story() -> Iterator[Happened]:
-    """A tester of cards; an unlucky one, who is honest; one of whom nothing is known; and all pay in the end."""
+    """Tells of a card tester, an unlucky honest customer, and a stranger. All of them pay in the end."""
     for n in range(5):
         yield from failed(f"tester-{n}", "tester", n * 10)
-    for who in ("unlucky", "nobody"):
+    for customer in ("unlucky", "nobody"):
         for n in range(2):
-            yield from failed(f"{who}-{n}", who, n * 10)
+            yield from failed(f"{customer}-{n}", customer, n * 10)
     yield from bought("tester-9", "tester", 60, 9000)
     yield from bought("unlucky-9", "unlucky", 60, 500)
     nobodys = Payment("nobody-9", "nobody", 70)
@@ -38,16 +38,16 @@ def found(spark: SparkSession) -> Comparison:
     payments = silver_payments(spark, numbered(story()))
     labels = {f"order-tester-{n}": True for n in range(10)} | {"order-unlucky-9": False, "order-early": True}
     today, other = parse_rules(TODAY.read_text(), "today"), parse_rules(STRICTER, "stricter")
-    return compare(payments, today, other, labels, Span(after(0), after(100_000)))
+    return compare(payments, today, other, labels, Period(after(0), after(100_000)))
 
 
 def verdicts(found: Comparison) -> dict[tuple[str, str, str, bool], tuple[int, int]]:
     return {(it.truth, it.today, it.other, it.was_kept): (it.payments, it.amount) for it in found.groups}
 
 
-def test_every_payment_is_judged_under_both(found: Comparison) -> None:
+def test_every_payment_is_judged_under_both_sets_of_rules(found: Comparison) -> None:
     assert verdicts(found) == {
-        # Declined ones: of the tester's, the third and the fourth come when the stricter rule has been met.
+        # Declined payments: the tester's third and fourth come after the stricter rule has been reached.
         ("fraud", "allowed", "allowed", False): (2, 2000),
         ("fraud", "allowed", "refused", False): (3, 2070),
         ("fraud", "held", "refused", False): (1, 1000),
@@ -64,7 +64,7 @@ def test_alerts_are_counted_by_rule(found: Comparison) -> None:
     assert found.alerts["attempts"] == (0, 0)
 
 
-def test_what_would_have_gone_otherwise_is_told_with_its_reasons_the_largest_first(found: Comparison) -> None:
+def test_payments_with_another_verdict_are_listed_with_reasons_the_largest_first(found: Comparison) -> None:
     assert found.different == 7
     largest = found.differences[0]
     assert (largest.order_id, largest.today, largest.other, largest.truth) == (
@@ -76,14 +76,14 @@ def test_what_would_have_gone_otherwise_is_told_with_its_reasons_the_largest_fir
     assert largest.reasons == ["at least 2 declined payments of one customer within 10 minutes"]
 
 
-def test_a_broken_rules_file_is_told_in_one_line_and_is_bad_usage(tmp_path: Path) -> None:
+def test_a_broken_rules_file_is_reported_in_one_line_as_bad_usage(tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(STRICTER.replace("every = 5", "every = 3"))
     ran = Till({"TILL_HOME": str(tmp_path), "PATH": ""})("whatif", "fraud", "--rules", "wrong.toml")
     assert ran.code == 2
     assert ran.err == "error: wrong.toml:8 ([windows]): every: 3 does not divide the 10 minutes of a window\n"
 
 
-def test_without_a_lake_it_says_how_to_get_one(tmp_path: Path) -> None:
+def test_whatif_without_a_lake_says_how_to_get_one(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(STRICTER)
     ran = Till({"TILL_HOME": str(tmp_path), "PATH": ""})("whatif", "fraud", "--rules", "rules.toml", "--json")
     assert ran.code == 1

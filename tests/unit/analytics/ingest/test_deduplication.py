@@ -1,9 +1,9 @@
-"""Where the lake looks for events that came before: in few ranges, which hold every id and little else."""
+"""Earlier events are searched in few ranges of ids, which contain every id of a batch and little else."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.ingest.duplicates import MOST_RANGES, ranges_of
+from analytics.ingest.deduplication import MOST_RANGES, ranges_of
 
 PREFIXES = st.sets(st.integers(0, 2**32 - 1).map(lambda n: f"{n:08x}"), max_size=60)
 
@@ -22,6 +22,6 @@ def test_one_late_event_does_not_widen_the_range_of_the_others() -> None:
     assert ("019ca000", "019ca000") in ranges_of([*today, "019ca000"])
 
 
-def test_ids_that_are_not_ours_are_looked_for_all_the_same() -> None:
+def test_ids_that_are_not_uuids_are_searched_as_well() -> None:
     ranges = ranges_of(["order-12", "zzz", "", "019cae00"])
     assert all(any(low <= prefix <= high for low, high in ranges) for prefix in ["order-12", "zzz", "", "019cae00"])

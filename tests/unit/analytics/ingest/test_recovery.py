@@ -1,13 +1,13 @@
-"""Kafka is compared with what the lake has read: whatever would be skipped is named."""
+"""The ingest compares Kafka with what the lake has read, and names messages that it would skip."""
 
 import pytest
 
-from analytics.commits import Commit
 from analytics.ingest.recovery import refuse_gaps
-from analytics.topics import Topics
+from analytics.log.commits import IngestCommit
+from analytics.runtime.kafka_topics import Topics
 from shared.errors import OperatorError
 
-READ = Commit("g", 4, {"cart.events": {"0": 10, "1": 20}}, {"cart.events": "id-1"})
+READ = IngestCommit("g", 4, {"cart.events": {"0": 10, "1": 20}}, {"cart.events": "id-1"})
 
 
 def topics(beginning: int = 0, end: int = 30, its_id: str = "id-1") -> Topics:
@@ -18,25 +18,25 @@ def topics(beginning: int = 0, end: int = 30, its_id: str = "id-1") -> Topics:
     )
 
 
-def test_a_topic_that_goes_on_is_gone_on_with() -> None:
+def test_a_topic_that_has_grown_is_continued() -> None:
     refuse_gaps(READ, topics())
     refuse_gaps(READ, topics(beginning=10))
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "message"),
     [
         (topics(end=15), "deleted and created again. The lake has read partition 1 up to 20, and it ends at 15"),
         (topics(its_id="id-2"), "deleted and created again"),
         (topics(beginning=11), "deleted before the lake has read them: partition 0, from 10 up to 11"),
     ],
 )
-def test_what_would_be_skipped_is_named(found: Topics, said: str) -> None:
+def test_messages_that_would_be_skipped_are_named(found: Topics, message: str) -> None:
     with pytest.raises(OperatorError) as refusal:
         refuse_gaps(READ, found)
-    assert said in refusal.value.message
+    assert message in refusal.value.message
     assert "till lake run --accept cart.events" in refusal.value.hint
 
 
-def test_a_commit_that_does_not_name_its_topics_is_judged_by_offsets_alone() -> None:
-    refuse_gaps(Commit("g", 4, READ.offsets), topics(its_id="id-2"))
+def test_a_commit_without_topic_ids_is_compared_by_offsets_alone() -> None:
+    refuse_gaps(IngestCommit("g", 4, READ.offsets), topics(its_id="id-2"))

@@ -1,4 +1,4 @@
-"""`till sql`, as an analyst uses it: fast, in the form that is wanted, and with a clear line where it goes wrong."""
+"""`till sql` as an analyst uses it: fast, in several formats, with one clear line when something is wrong."""
 
 import csv
 import json
@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from analytics.lake import LakeFiles
 from infra.cli import till
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 from tests.till import Ran, Till
-from tests.unit.lake.delta import commit
+from tests.unit.analytics.delta import commit
 
 EVENT = {
     "event_id": "e1",
@@ -30,7 +31,7 @@ EVENT = {
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("home")
-    lake = Settings.load(home=home)
+    lake = LakeFiles(Settings.load(home=home))
     commit(lake, "silver.cart_events", [EVENT], offsets={"cart.events": {"0": 8}})
     commit(lake, "gold.orders", [EVENT | {"event_id": f"e{n}", "offset": n} for n in range(150)])
     return {"TILL_HOME": str(home), "PATH": "/usr/bin:/bin"}
@@ -41,7 +42,7 @@ Sql = Callable[..., Ran]
 
 @pytest.fixture
 def sql(environment: dict[str, str]) -> Sql:
-    """In this process: to start one of its own takes longer than the answer."""
+    """Runs `till sql` in this process: to start another one takes longer than the query."""
 
     def run(*arguments: str, **settings: str) -> Ran:
         ran = CliRunner().invoke(till, ["sql", *arguments], env=environment | settings)
@@ -52,8 +53,8 @@ def sql(environment: dict[str, str]) -> Sql:
     return run
 
 
-def test_an_answer_lines_up_and_takes_less_than_two_seconds(environment: dict[str, str]) -> None:
-    """Of this machine's time, with the start of Python and all; whatever else runs on it. No Java is on the PATH."""
+def test_an_answer_is_aligned_and_takes_less_than_two_seconds(environment: dict[str, str]) -> None:
+    """CPU seconds, including the start of Python. No Java is on the PATH."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ran = Till(environment)("sql", "SELECT * FROM silver.cart_events")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -86,7 +87,7 @@ def test_a_long_answer_is_cut_for_people_and_whole_for_machines(sql: Sql) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("SELECT stats FROM gold.orders",), 2, "error: There is no column stats. There are: event_id"),
         (("SELECT * FROM gold.order",), 2, "error: There is no table gold.order. Did you mean gold.orders?"),
@@ -96,20 +97,20 @@ def test_a_long_answer_is_cut_for_people_and_whole_for_machines(sql: Sql) -> Non
         (("SELECT 1", "--at", "2999-01-01T00:00:00Z"), 2, "is in the future"),
     ],
 )
-def test_what_goes_wrong_is_told_in_a_line(sql: Sql, arguments: tuple[str, ...], code: int, told: str) -> None:
+def test_an_error_is_explained_in_one_line(sql: Sql, arguments: tuple[str, ...], code: int, message: str) -> None:
     ran = sql(*arguments)
     assert ran.code == code, ran.err
-    assert told in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
 
 
-def test_a_home_without_a_lake_says_how_to_get_one(sql: Sql, tmp_path: Path) -> None:
+def test_a_home_without_a_lake_says_how_to_make_one(sql: Sql, tmp_path: Path) -> None:
     ran = sql("SELECT count(*) FROM gold.orders", TILL_HOME=str(tmp_path))
     assert ran.code == 1
     assert ran.err.endswith("It is made by: till lake run")
 
 
-def test_with_a_moment_it_says_which_versions_were_asked(sql: Sql) -> None:
+def test_time_travel_prints_the_versions_that_were_read(sql: Sql) -> None:
     ran = sql("SELECT count(*) FROM silver.cart_events", "--at", "-0s")
     assert ran.out.split() == ["count_star()", "1"]
     assert ran.err.startswith("As of 20")

@@ -1,11 +1,11 @@
-"""Settings of Kafka in the words of its Java client: the same clusters for Spark as for the services."""
+"""The settings of Kafka as options of its Java client: Spark reaches the same clusters as the services."""
 
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from analytics.kafka import java_options, source_options
-from shared.settings import Settings
+from analytics.runtime.kafka_options import java_options, source_options
+from infra.settings import Settings
 
 
 def test_a_local_cluster_needs_no_more_than_its_address() -> None:
@@ -14,7 +14,7 @@ def test_a_local_cluster_needs_no_more_than_its_address() -> None:
     assert source_options(settings)["kafka.bootstrap.servers"] == "broker:9092"
 
 
-def test_a_managed_cluster_is_logged_in_to() -> None:
+def test_a_managed_cluster_gets_user_and_password() -> None:
     settings = Settings(
         kafka_security_protocol="SASL_SSL",
         kafka_sasl_mechanism="PLAIN",
@@ -31,7 +31,7 @@ def test_a_managed_cluster_is_logged_in_to() -> None:
     assert "scram.ScramLoginModule" in scram["sasl.jaas.config"]
 
 
-def test_certificates_travel_as_text(tmp_path: Path) -> None:
+def test_certificates_are_passed_as_text(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(f"the {name}")
     options = java_options(

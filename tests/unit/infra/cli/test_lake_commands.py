@@ -1,4 +1,4 @@
-"""What the commands of the lake do around Spark: one at a time, its noise in a log, its lines as steps."""
+"""The lake commands around Spark: one ingest at a time, Spark's output in a log, progress as steps."""
 
 import os
 import subprocess
@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.lake_spark import alone
-from infra.cli.lake_work import lines, replay
+from infra.cli import till
+from infra.cli.commands.lake.spark import alone
+from infra.cli.commands.lake.work import lines
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 NOISY = """
 import os, subprocess, sys
 from pathlib import Path
-from infra.cli.console import err
-from infra.cli.lake_spark import _noise_in_a_log
+from infra.cli.render.console import err
+from infra.cli.commands.lake.spark import _stderr_to_log
 
-with _noise_in_a_log(Path(sys.argv[1])):
+with _stderr_to_log(Path(sys.argv[1])):
     subprocess.run(["sh", "-c", "echo from java >&2"])
     print("a warning", file=sys.stderr)
     err.print("for people")
@@ -27,7 +28,7 @@ print("afterwards", file=sys.stderr)
 """
 
 
-def test_one_at_a_time_works_on_a_lake(tmp_path: Path) -> None:
+def test_only_one_ingest_runs_on_a_lake(tmp_path: Path) -> None:
     settings = Settings.load(home=tmp_path)
     with alone(settings):
         with pytest.raises(OperatorError, match="Another till lake run or stream is at work"), alone(settings):
@@ -38,13 +39,13 @@ def test_one_at_a_time_works_on_a_lake(tmp_path: Path) -> None:
         pass
 
 
-def test_noise_goes_into_the_log_and_what_is_for_people_to_them(tmp_path: Path) -> None:
+def test_output_of_spark_goes_to_the_log_and_ours_to_the_terminal(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", NOISY, tmp_path], capture_output=True, text=True, env=os.environ)
     assert ran.stderr == "for people\nafterwards\n"
     assert (tmp_path / "logs" / "lake.log").read_text() == "from java\na warning\n"
 
 
-def test_what_the_lake_says_of_a_table_is_a_step_that_is_done() -> None:
+def test_a_line_about_a_table_becomes_a_finished_step() -> None:
     steps: list[tuple[str, str]] = []
     say = lines(lambda name, state: steps.append((name, state)), "gold.funnel")
     say("reading bronze from the beginning, up to batch 7 of the ingest")
@@ -56,6 +57,6 @@ def test_what_the_lake_says_of_a_table_is_a_step_that_is_done() -> None:
 
 
 def test_a_table_that_does_not_exist_is_named_before_spark_starts() -> None:
-    ran = CliRunner().invoke(replay, ["nothing"])
+    ran = CliRunner().invoke(till, ["lake", "replay", "nothing"])
     assert ran.exit_code == 2
     assert "There is no gold table nothing. There are: carts, orders, " in ran.stderr

@@ -1,4 +1,4 @@
-"""Where docker-compose.yml must agree with the project: settings, ports, addresses, commands, versions.
+"""Rules on which docker-compose.yml must agree with the project: settings, ports, addresses, commands, versions.
 
 Rules as in `compose_rules`, but about this compose file and no other.
 """
@@ -15,20 +15,21 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from infra.cli import COMMANDS
-from infra.local import postgres as local
+from infra.cli.root import COMMANDS
 from infra.local.home import GENERATED
-from shared.settings import PREFIX, Settings
-from shared.topics import REPLICAS, declared_topics
-from tests.unit.compose_rules import PORT, VARIABLE, Compose, Rule, resolved, services, strings
+from infra.local.servers import postgres as local
+from infra.settings import Settings
+from shared.messaging.topics import REPLICAS, declared_topics
+from shared.settings import PREFIX
+from tests.unit.infra.docker.compose_rules import PORT, VARIABLE, Compose, Rule, resolved, services, strings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 DEFAULT = {name: field.default for name, field in Settings.model_fields.items()}
 CONTROLLER_PORT = 19093
 
 
 def brokers(compose: Compose) -> dict[str, dict[str, str]]:
-    """The environment of each broker, every variable at its default."""
+    """Returns the environment of each broker, with every variable at its default."""
     found = {name: environment(service) for name, service in services(compose)}
     return {name: env for name, env in found.items() if "KAFKA_NODE_ID" in env}
 
@@ -42,13 +43,13 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def published(service: dict[str, Any]) -> dict[int, int]:
-    """Host port by container port."""
+    """Returns the host port by container port."""
     matches = (PORT.fullmatch(resolved(port)) for port in service.get("ports", []))
     return {int(m["container"]): int(m["host"]) for m in matches if m}
 
 
 def listeners(text: str) -> dict[str, tuple[str, int]]:
-    """`INTERNAL://kafka-1:19092,...` as addresses by name."""
+    """Parses `INTERNAL://kafka-1:19092,...` to addresses by name."""
     found = (re.fullmatch(r"(\w+)://([^:]*):(\d+)", part) for part in text.split(","))
     return {m[1]: (m[2], int(m[3])) for m in found if m}
 
@@ -71,7 +72,7 @@ def invalid_settings(compose: Compose) -> Iterator[str]:
 
 
 def missing_secrets(compose: Compose) -> Iterator[str]:
-    """What `till up` generates, the containers must be given: our processes refuse to start without."""
+    """The containers must be given the secrets that `till up` generates: our processes refuse to start without."""
     env = environment(compose["services"]["shop"])
     given = {name: env.get(f"{PREFIX}{name.upper()}", "") for name in GENERATED}
     given["database_password"] = urlsplit(env["TILL_DATABASE_URL"]).password or ""
@@ -83,7 +84,7 @@ def missing_secrets(compose: Compose) -> Iterator[str]:
 
 
 def other_ports_than_settings(compose: Compose) -> Iterator[str]:
-    """What runs on this machine finds the containers where it would find the servers of `till up`."""
+    """Processes of this machine find the containers where they would find the servers of `till up`."""
     for name, container_port, setting in (
         ("postgres", 5432, "postgres_port"),
         ("registry", 8080, "registry_port"),
@@ -100,15 +101,15 @@ def other_ports_than_settings(compose: Compose) -> Iterator[str]:
 
 
 def unreachable_listeners(compose: Compose) -> Iterator[str]:
-    """A client is sent to the advertised address, so that must be one where it reaches this very broker."""
+    """A client is sent to the advertised address, so it must reach this very broker there."""
     for name, env in brokers(compose).items():
         bound = {listener: port for listener, (_, port) in listeners(env["KAFKA_LISTENERS"]).items()}
-        told = listeners(env["KAFKA_ADVERTISED_LISTENERS"])
+        advertised = listeners(env["KAFKA_ADVERTISED_LISTENERS"])
         host_port = published(compose["services"][name]).get(bound["EXTERNAL"])
-        if told.get("INTERNAL") != (name, bound["INTERNAL"]):
-            yield f"{name} sends containers to {told.get('INTERNAL')}"
-        if told.get("EXTERNAL") != ("127.0.0.1", host_port):
-            yield f"{name} sends this machine to {told.get('EXTERNAL')}, it is at {host_port}"
+        if advertised.get("INTERNAL") != (name, bound["INTERNAL"]):
+            yield f"{name} sends containers to {advertised.get('INTERNAL')}"
+        if advertised.get("EXTERNAL") != ("127.0.0.1", host_port):
+            yield f"{name} sends this machine to {advertised.get('EXTERNAL')}, it is at {host_port}"
         secured = dict(pair.split(":") for pair in env["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(","))
         if set(secured) != set(bound):
             yield f"{name} has the listeners {set(bound)} and secures {set(secured)}"
@@ -158,9 +159,9 @@ def unprepared_shop(compose: Compose) -> Iterator[str]:
 
 
 def wrong_addresses(compose: Compose) -> Iterator[str]:
-    """Where our processes look for Kafka, the registry and PostgreSQL, against where these are."""
+    """Our processes look for Kafka, the registry and PostgreSQL where these are."""
     advertised = [listeners(env["KAFKA_ADVERTISED_LISTENERS"]) for env in brokers(compose).values()]
-    kafka = {f"{told['INTERNAL'][0]}:{told['INTERNAL'][1]}" for told in advertised}
+    kafka = {f"{broker['INTERNAL'][0]}:{broker['INTERNAL'][1]}" for broker in advertised}
     postgres = environment(compose["services"]["postgres"])
     owner = f"{postgres['POSTGRES_USER']}:{postgres['POSTGRES_PASSWORD']}"
     database = f"postgresql://{owner}@postgres:5432/{postgres['POSTGRES_DB']}"
@@ -179,7 +180,7 @@ def wrong_addresses(compose: Compose) -> Iterator[str]:
 
 
 def other_databases(compose: Compose) -> Iterator[str]:
-    """The role, the databases and the options that PostgreSQL has under `till up`."""
+    """PostgreSQL has the role, the databases and the options that it has under `till up`."""
     env, registry = (environment(compose["services"][name]) for name in ("postgres", "registry"))
     created = re.findall(r"CREATE DATABASE (\w+);", (ROOT / "infra/docker/registry.sql").read_text())
     if {env["POSTGRES_DB"], *created} != set(local.DATABASES) or env["POSTGRES_USER"] != local.ROLE:
@@ -218,7 +219,7 @@ def missing_files(compose: Compose) -> Iterator[str]:
 
 
 def other_versions(compose: Compose) -> Iterator[str]:
-    """The same Kafka, registry and PostgreSQL as `till up` starts, and this version of the project."""
+    """The versions of Kafka, registry and PostgreSQL are those of `till up`, and the project's own is right."""
     lock = tomllib.loads((ROOT / "infra/jars.lock.toml").read_text())
     jars = [coordinate.split(":") for group in lock.values() for coordinate in group if ":" in coordinate]
     version = {artifact: version for _, artifact, version, *_ in jars}

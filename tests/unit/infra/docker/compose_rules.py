@@ -1,4 +1,4 @@
-"""What must hold of a compose file: the specification's rules that need no engine, and the house's own.
+"""Rules for a compose file: those of the specification that need no engine, and our own.
 
 A rule is a function from the parsed file to the problems it sees.
 """
@@ -49,7 +49,7 @@ def services(compose: Compose) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def resolved(value: object) -> str:
-    """The text with every variable at its default, as compose reads it where nothing is set."""
+    """Returns the text with every variable at its default, as compose reads it when nothing is set."""
     return VARIABLE.sub(lambda m: (m["rest"] or "") if m["operator"] in (":-", "-") else "", str(value))
 
 
@@ -211,7 +211,7 @@ def missing_restart_policies(compose: Compose) -> Iterator[str]:
 
 
 def quiet_secrets(compose: Compose) -> Iterator[str]:
-    """A password is never written into the file, but as a default that says what it is worth."""
+    """A password is written into the file only as a default that says it is for development."""
     for name, service in services(compose):
         for key, value in service.get("environment", {}).items():
             defaults = {m["name"]: m["rest"] or "" for m in VARIABLE.finditer(str(value)) if m["operator"] == ":-"}

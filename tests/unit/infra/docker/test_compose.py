@@ -1,4 +1,4 @@
-"""docker-compose.yml, checked without an engine. Each rule is shown to catch the bug it is for."""
+"""Checks docker-compose.yml without an engine, and that each rule catches the bug it is for."""
 
 import os
 from copy import deepcopy
@@ -8,18 +8,18 @@ import pytest
 import yaml
 
 from shared.settings import PREFIX
-from tests.unit import compose_agreements as agreements
-from tests.unit import compose_rules as rules
-from tests.unit.compose_rules import Compose, Rule, resolved
+from tests.unit.infra.docker import compose_agreements as agreements
+from tests.unit.infra.docker import compose_rules as rules
+from tests.unit.infra.docker.compose_rules import Compose, Rule, resolved
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 COMPOSE: Compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 ALL = rules.RULES + agreements.AGREEMENTS
 GONE = object()
 
 
 def planted(path: str, value: object) -> Compose:
-    """A copy of the file with one thing changed, or gone."""
+    """Returns a copy of the file with one thing changed or removed."""
     compose = deepcopy(COMPOSE)
     *way, last = path.split("/")
     node = compose

@@ -1,4 +1,4 @@
-"""The Dockerfile, checked without an engine: what it copies, installs and runs is what the project has."""
+"""Checks the Dockerfile without an engine: the project has what it copies, installs and runs."""
 
 import json
 import re
@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from shared.settings import PREFIX, Settings
+from infra.settings import Settings
+from shared.settings import PREFIX
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text()
-OUR_PACKAGES = ("services", "shared", "schemas", "infra")
+OUR_PACKAGES = {"schemas", "shared", "services", "analytics", "infra"}
 
 
 class Instruction(NamedTuple):
@@ -36,7 +37,7 @@ def last_stage(dockerfile: str) -> str:
 
 
 def copied(dockerfile: str) -> Iterator[str]:
-    """What is copied out of the project, not out of another image or stage."""
+    """Yields what is copied from the project, not from another image or stage."""
     for words in of("COPY", dockerfile):
         if not words.startswith("--from"):
             yield from words.split()[:-1]
@@ -65,7 +66,7 @@ def missing_sources(dockerfile: str) -> Iterator[str]:
 
 
 def is_ignored(source: str) -> bool:
-    """The last pattern of .dockerignore that fits decides."""
+    """Says whether .dockerignore excludes a file: the last matching pattern decides."""
     ignored = False
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         pattern = line.removeprefix("!")
@@ -75,7 +76,7 @@ def is_ignored(source: str) -> bool:
 
 
 def unused_sources(dockerfile: str) -> Iterator[str]:
-    """Tests, lake and documents are not for a service."""
+    """Finds copied files that a service does not need, such as tests and documents, and missing ones."""
     needed = {*OUR_PACKAGES, "pyproject.toml", "uv.lock", "README.md"}
     yield from (f"{source} is not needed" for source in copied(dockerfile) if source.rstrip("/") not in needed)
     yield from (f"{name} is missing" for name in needed - {source.rstrip("/") for source in copied(dockerfile)})
@@ -128,7 +129,7 @@ def baked_secrets(dockerfile: str) -> Iterator[str]:
 
 
 def wrong_command(dockerfile: str) -> Iterator[str]:
-    """In exec form: with a shell in between, the service would not hear SIGTERM."""
+    """The command is in exec form: with a shell in between, the service would not receive SIGTERM."""
     [words] = of("CMD", dockerfile)[-1:] or [""]
     match re.fullmatch(r'\["python", "-m", "([\w.]+)"\]', words):
         case None:

@@ -1,13 +1,13 @@
-"""Which Java is taken, and what is said when none will do. The stand-ins answer as those Javas would."""
+"""Choosing a Java, and the error when none is suitable. Stand-ins answer as those Javas would."""
 
 from pathlib import Path
 
 import pytest
 
-from infra.java import SPARK_MODULE, find_java
-from infra.java_package import installing_command
+from infra.java.package import install_command
+from infra.java.runtime import SPARK_MODULE, find_java
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +36,10 @@ def refusal(settings: Settings) -> OperatorError:
     return refused.value
 
 
-def test_without_java_the_one_command_that_installs_it_is_named() -> None:
+def test_without_java_the_error_names_the_command_that_installs_it() -> None:
     error = refusal(Settings())
     assert "none was found in JAVA_HOME or on the PATH" in error.message
-    assert error.hint == installing_command()
+    assert error.hint == install_command()
 
 
 def test_the_setting_goes_before_java_home_and_java_home_before_the_path(
@@ -70,7 +70,7 @@ def test_a_java_home_that_is_too_old_does_not_hide_a_good_one_on_the_path(
     assert find_java(Settings()).version == "17.0.1"
 
 
-def test_a_setting_that_does_not_work_is_an_error_whatever_else_there_is(tmp_path: Path) -> None:
+def test_a_java_home_setting_that_does_not_work_is_an_error_even_if_there_is_another_java(tmp_path: Path) -> None:
     java(tmp_path / "path", "17.0.1", SPARK_MODULE)
     error = refusal(Settings(java_home=tmp_path / "nowhere"))
     assert f"{tmp_path}/nowhere/bin/java (TILL_JAVA_HOME) cannot be run: No such file" in error.message

@@ -1,11 +1,11 @@
-"""Carts that are left alone."""
+"""A cart that is idle for too long is abandoned."""
 
 import pytest
 
 from services.cart.commands import AbandonCart
 from services.cart.decider import Abandoned, abandon_due, initial
 from services.cart.events import CartAbandoned, Event, ItemAdded, ItemRemoved, Line
-from tests.unit.cart.shop import (
+from tests.unit.services.cart.words import (
     ABANDONED,
     ANN,
     CHECKED_OUT,
@@ -27,14 +27,14 @@ def test_a_cart_idle_for_long_enough_is_abandoned_with_what_is_in_it() -> None:
     given(OPENED, MUG_ADDED, POT_ADDED).when(AbandonCart(HOUR, NOON + HOUR)).then(CartAbandoned(NOON, left))
 
 
-def test_a_cart_touched_in_the_meantime_is_not_abandoned() -> None:
+def test_a_cart_changed_in_the_meantime_is_not_abandoned() -> None:
     touched = ItemRemoved(MUG, LATER, 2)
     given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, NOON + HOUR)).nothing()
     given(OPENED, MUG_ADDED, touched).when(AbandonCart(HOUR, LATER + HOUR)).then(CartAbandoned(LATER, ()))
 
 
 @pytest.mark.parametrize("history", [[], [OPENED, MUG_ADDED, ABANDONED], [OPENED, MUG_ADDED, CHECKED_OUT]])
-def test_a_deadline_has_nothing_to_say_to_a_cart_that_is_not_open(history: list[Event]) -> None:
+def test_a_deadline_does_nothing_to_a_cart_that_is_not_open(history: list[Event]) -> None:
     given(*history).when(AbandonCart(HOUR, NOON + 2 * HOUR)).nothing()
 
 

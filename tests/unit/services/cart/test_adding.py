@@ -1,12 +1,12 @@
-"""What may be put into a cart."""
+"""The rules for adding products to a cart."""
 
 import pytest
 
 from services.cart.commands import Product
 from services.cart.decider import Open
 from services.cart.events import Event, ItemAdded, ItemRemoved, Line, QuantitySet
-from shared.money import Money
-from tests.unit.cart.shop import (
+from services.common.money import Money
+from tests.unit.services.cart.words import (
     A_MUG,
     ANN,
     LATER,
@@ -33,7 +33,7 @@ def test_an_item_is_added_with_the_shops_name_and_price() -> None:
     given(OPENED).when(add(MUG, A_MUG, 2)).then(ItemAdded(MUG, "Enamel Mug", 2, euro(1190), LATER))
 
 
-def test_adding_what_is_there_adds_up() -> None:
+def test_adding_a_product_again_adds_up_the_pieces() -> None:
     given(OPENED, MUG_ADDED).when(add(MUG, A_MUG, 3)).then(ItemAdded(MUG, "Enamel Mug", 3, euro(1190), LATER))
     cart = given(OPENED, MUG_ADDED, ItemAdded(MUG, "Enamel Mug", 3, euro(1190), LATER)).state
     assert cart == Open(ANN, {MUG: Line(MUG, "Enamel Mug", 5, euro(1190))}, LATER)

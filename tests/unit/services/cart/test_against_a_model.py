@@ -1,4 +1,4 @@
-"""A cart against a plain dict, through any sequence of wishes, price changes and waiting."""
+"""Compares a cart with a plain dict through any sequence of commands, price changes and waiting."""
 
 from dataclasses import replace
 
@@ -6,31 +6,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from services.cart.commands import (
-    AbandonCart,
-    AddItem,
-    CheckOut,
-    Command,
-    OpenCart,
-    Product,
-    RemoveItem,
-    SetQuantity,
-)
-from services.cart.decider import (
-    MAX_QUANTITY,
-    Abandoned,
-    Cart,
-    CheckedOut,
-    Empty,
-    Open,
-    decide,
-    evolve,
-    initial,
-)
+from services.cart.commands import AbandonCart, AddItem, CheckOut, Command, OpenCart, Product, RemoveItem, SetQuantity
+from services.cart.decider import MAX_QUANTITY, Abandoned, Cart, CheckedOut, Empty, Open, decide, evolve, initial
 from services.cart.events import CartCheckedOut
+from services.common.money import Money
 from shared.errors import Refused
-from shared.money import Money
-from tests.unit.cart.shop import ANN, HOUR, NOON, ORDER, euro
+from tests.unit.services.cart.words import ANN, HOUR, NOON, ORDER, euro
 
 skus = st.sampled_from(["MUG", "POT", "PAN", "CUP"])
 quantities = st.integers(-2, 102) | st.integers(1, 9)
@@ -49,7 +30,7 @@ class CartAgainstModel(RuleBasedStateMachine):
         assert self.ask(OpenCart(ANN, self.now)) == ""
 
     def ask(self, command: Command) -> str:
-        """Ask, believe what happened, and say with which code it was refused, if it was."""
+        """Runs the command, folds its events, and returns the code of the refusal or an empty string."""
         try:
             events = decide(command, self.cart)
         except Refused as refusal:

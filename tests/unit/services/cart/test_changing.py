@@ -1,10 +1,10 @@
-"""Changing what is in a cart."""
+"""The rules for changing and removing lines."""
 
 import pytest
 
 from services.cart.decider import Open
 from services.cart.events import ItemRemoved, QuantitySet
-from tests.unit.cart.shop import (
+from tests.unit.services.cart.words import (
     A_MUG,
     A_POT,
     DEARER_MUG,

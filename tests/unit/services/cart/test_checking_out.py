@@ -1,10 +1,10 @@
-"""What may be taken to the till, and at which price."""
+"""The rules for checking out, and at which price."""
 
 from dataclasses import replace
 
 from services.cart.decider import CheckedOut
 from services.cart.events import ItemRemoved, Line, QuantitySet
-from tests.unit.cart.shop import (
+from tests.unit.services.cart.words import (
     A_MUG,
     A_POT,
     CHECKED_OUT,
@@ -33,20 +33,20 @@ def test_an_empty_cart_cannot_be_checked_out() -> None:
     given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON, 2)).when(check_out({})).refused("cart-empty")
 
 
-def test_a_changed_price_is_told_before_it_is_paid() -> None:
+def test_checkout_is_refused_if_a_price_has_changed() -> None:
     given(OPENED, MUG_ADDED, POT_ADDED).when(check_out({MUG: DEARER_MUG, POT: A_POT})).refused(
         "price-changed", "Enamel Mug (MUG-350) costs 12.90 EUR, no longer 11.90 EUR."
     )
 
 
-def test_every_changed_price_is_told_at_once() -> None:
+def test_the_refusal_names_every_changed_price() -> None:
     cheaper_pot = replace(A_POT, price=euro(2990))
     given(OPENED, MUG_ADDED, POT_ADDED).when(check_out({MUG: DEARER_MUG, POT: cheaper_pot})).refused(
         "price-changed", "12.90 EUR", "29.90 EUR"
     )
 
 
-def test_a_price_taken_by_setting_the_quantity_can_be_paid() -> None:
+def test_a_price_accepted_by_setting_the_quantity_can_be_paid() -> None:
     taken = QuantitySet(MUG, 2, euro(1290), LATER)
     [event] = given(OPENED, MUG_ADDED, taken).when(check_out({MUG: DEARER_MUG})).decide()
     assert event == replace(CHECKED_OUT, lines=(Line(MUG, "Enamel Mug", 2, euro(1290)),), total=euro(2580))

@@ -1,13 +1,24 @@
-"""Folding a cart's history."""
+"""Folding the events of a cart."""
 
 import pytest
 
 from services.cart.decider import Open, evolve, initial, total
 from services.cart.events import ItemRemoved, Line
-from tests.unit.cart.shop import ANN, CHECKED_OUT, LATER, MUG, MUG_ADDED, NOON, OPENED, POT_ADDED, euro, given
+from tests.unit.services.cart.words import (
+    ANN,
+    CHECKED_OUT,
+    LATER,
+    MUG,
+    MUG_ADDED,
+    NOON,
+    OPENED,
+    POT_ADDED,
+    euro,
+    given,
+)
 
 
-def test_a_history_that_cannot_be_is_not_folded() -> None:
+def test_an_impossible_history_is_not_folded() -> None:
     with pytest.raises(ValueError, match="ItemAdded cannot follow"):
         evolve(initial, MUG_ADDED)
 

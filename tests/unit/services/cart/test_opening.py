@@ -1,10 +1,10 @@
-"""Who may use a cart, and until when."""
+"""A cart is opened once and belongs to its customer until it is closed."""
 
 import pytest
 
 from services.cart.commands import Command, OpenCart
 from services.cart.events import CartOpened
-from tests.unit.cart.shop import (
+from tests.unit.services.cart.words import (
     A_MUG,
     ABANDONED,
     ANN,

@@ -1,4 +1,4 @@
-"""The cart's classes and their Avro schemas are one vocabulary, written down twice."""
+"""The event classes of the cart service agree with their Avro schemas."""
 
 from dataclasses import asdict
 from typing import get_args
@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 from services.cart.events import Event, ItemRemoved, Line, QuantitySet
-from shared.money import Money
-from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
-from tests.unit.cart.shop import ABANDONED, CHECKED_OUT, LATER, MUG, MUG_ADDED, OPENED, euro
+from services.common.money import Money
+from tests.unit.services.agreement import disagreements, newest, there_and_back, undocumented
+from tests.unit.services.cart.words import ABANDONED, CHECKED_OUT, LATER, MUG, MUG_ADDED, OPENED, euro
 
 SCHEMAS = newest("cart")
 CLASSES: dict[str, type] = {f"tillroll.cart.{event.__name__}": event for event in get_args(Event)}

@@ -1,10 +1,10 @@
-"""Words of the cart's tests: a customer, two products, and what she may say to the shop."""
+"""The vocabulary of the cart's tests: customers, products, and short names for commands and events."""
 
 from services.cart import decider
 from services.cart.commands import AddItem, CheckOut, Command, Product, RemoveItem, SetQuantity
 from services.cart.events import CartAbandoned, CartCheckedOut, CartOpened, ItemAdded, Line
-from shared.money import Money
-from tests.unit.given import Scenario
+from services.common.money import Money
+from tests.unit.services.given import Scenario
 
 given = Scenario(decider).given
 

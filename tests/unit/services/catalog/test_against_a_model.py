@@ -1,4 +1,4 @@
-"""Stock against a plain ledger, with messages repeated and out of order; I9 after every step."""
+"""Compares stock with a plain ledger while messages are repeated and out of order; checks I9 after every step."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -8,8 +8,9 @@ from services.catalog import reservations
 from services.catalog.commands import Command
 from services.catalog.decider import Listed, Stock, decide, evolve, initial
 from services.catalog.events import Event
+from services.catalog.reservations import Bought, Held, Undone
 from shared.errors import Refused
-from tests.unit.catalog.warehouse import (
+from tests.unit.services.catalog.words import (
     WITHDRAW,
     commit,
     put,
@@ -26,7 +27,7 @@ orders = st.integers(1, 12).map("order-{}".format)
 
 
 class StockAgainstLedger(RuleBasedStateMachine):
-    """The ledger is four columns; an order is in one of them, or is done."""
+    """The ledger has a column each for available, held and bought pieces, and a set of orders that are done."""
 
     stock: Stock = initial
     withdrawn = False
@@ -43,7 +44,7 @@ class StockAgainstLedger(RuleBasedStateMachine):
         self.available = self.supplied = stock
 
     def ask(self, command: Command) -> list[Event] | str:
-        """What happened, or the code of the refusal."""
+        """Returns the events, or the code of the refusal."""
         try:
             events = decide(command, self.stock)
         except Refused as refusal:
@@ -121,14 +122,15 @@ class StockAgainstLedger(RuleBasedStateMachine):
 
     @invariant()
     def each_order_holds_what_the_ledger_says(self) -> None:
-        known = {f"order-{n}": self.stock.shelf.orders.pieces(f"order-{n}") for n in range(1, 13)}
-        assert {order: pieces for order, pieces in known.items() if pieces and pieces > 0} == self.held
-        assert {order: -pieces for order, pieces in known.items() if pieces and pieces < 0} == self.bought
-        assert {order for order, pieces in known.items() if pieces == 0} == self.done
+        found = {f"order-{n}": self.stock.shelf.orders.of(f"order-{n}") for n in range(1, 13)}
+        assert {order: it.pieces for order, it in found.items() if isinstance(it, Held)} == self.held
+        assert {order: it.pieces for order, it in found.items() if isinstance(it, Bought)} == self.bought
+        assert {order for order, it in found.items() if isinstance(it, Undone)} == self.done
+        assert dict(self.stock.shelf.orders.holders()) == self.held
 
 
 class StockThatMergesOften(StockAgainstLedger):
-    """The same, with the memory of reservations merged at nearly every step."""
+    """Runs the same comparison with the latest reservations merged at nearly every step."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""What other services are told of a product, and when."""
+"""The product documents for other services are announced at every version."""
 
 import pytest
 
 from services.catalog.events import Event, PriceChanged, ProductRelisted, ProductRenamed, StockCounted
 from services.catalog.product import Product, announce
-from shared.money import Money
-from tests.unit.catalog.warehouse import (
+from services.common.money import Money
+from tests.unit.services.catalog.words import (
     FIRST,
     LISTED,
     MUG,
@@ -22,7 +22,7 @@ DEARER = Money(1290, "EUR")
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "announced"),
     [
         ([LISTED], Product(MUG, "Enamel Mug", PRICE, False, 7)),
         ([LISTED, ProductRenamed(MUG, "Enamel Mug", "Tin Mug")], Product(MUG, "Tin Mug", PRICE, False, 7)),
@@ -31,17 +31,17 @@ DEARER = Money(1290, "EUR")
         ([LISTED, WITHDRAWN, ProductRelisted(MUG)], Product(MUG, "Enamel Mug", PRICE, False, 7)),
     ],
 )
-def test_what_is_shown_is_told_with_its_version(events: list[Event], told: Product) -> None:
-    assert announce(given(*events).state, 7) == told
+def test_an_announced_product_names_its_version(events: list[Event], announced: Product) -> None:
+    assert announce(given(*events).state, 7) == announced
 
 
 @pytest.mark.parametrize(
     "event",
     [reserved(FIRST, 1), rejected(FIRST, 1, 0), released(FIRST, 0), sold(FIRST, 1), StockCounted(MUG, 1, 11)],
 )
-def test_pieces_coming_and_going_are_told_too_or_who_waits_for_that_version_waits_for_ever(event: Event) -> None:
+def test_a_change_of_stock_alone_is_announced_too(event: Event) -> None:
     assert announce(given(LISTED, event).state, 2) == Product(MUG, "Enamel Mug", PRICE, False, 2)
 
 
-def test_a_product_that_was_never_listed_is_not_told() -> None:
+def test_a_product_that_was_never_listed_is_not_announced() -> None:
     assert announce(given(rejected(FIRST, 1, 0)).state, 1) is None

@@ -1,4 +1,4 @@
-"""What an operator may say about a product."""
+"""The rules for listing, changing and withdrawing a product."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from services.catalog.events import (
     ProductWithdrawn,
     StockCounted,
 )
-from shared.money import Money
-from tests.unit.catalog.warehouse import (
+from services.common.money import Money
+from tests.unit.services.catalog.words import (
     FIRST,
     LISTED,
     MUG,

@@ -1,10 +1,10 @@
-"""Pieces for orders: reserved, then sold or released, each once, in whatever order the messages come."""
+"""Pieces are reserved, then sold or released, each once, in whatever order the messages arrive."""
 
 import pytest
 
 from services.catalog.events import Event, ProductListed, ProductRelisted, StockCounted
 from services.catalog.reservations import REMEMBERED
-from tests.unit.catalog.warehouse import (
+from tests.unit.services.catalog.words import (
     FIRST,
     LISTED,
     MUG,
@@ -36,11 +36,11 @@ def test_no_piece_is_promised_twice() -> None:
     given(LISTED, reserved(FIRST, 8), sold(FIRST, 8)).when(reserve(SECOND, 3)).then(rejected(SECOND, 3, available=2))
 
 
-def test_released_pieces_can_be_had_again() -> None:
+def test_released_pieces_can_be_reserved_again() -> None:
     given(LISTED, reserved(FIRST, 8), released(FIRST, 8)).when(reserve(SECOND, 10)).then(reserved(SECOND, 10))
 
 
-def test_delivered_pieces_can_be_had() -> None:
+def test_delivered_pieces_can_be_reserved() -> None:
     given(LISTED, StockCounted(MUG, 5, 15)).when(reserve(FIRST, 15)).then(reserved(FIRST, 15))
 
 
@@ -49,7 +49,7 @@ def test_a_withdrawn_product_is_not_reserved_any_more() -> None:
     given(LISTED, WITHDRAWN, ProductRelisted(MUG)).when(reserve(FIRST, 1)).then(reserved(FIRST, 1))
 
 
-def test_what_is_held_can_be_sold_or_released_after_a_withdrawal() -> None:
+def test_held_pieces_can_be_sold_or_released_after_a_withdrawal() -> None:
     given(LISTED, reserved(FIRST, 3), WITHDRAWN).when(commit(FIRST)).then(sold(FIRST, 3))
     given(LISTED, reserved(FIRST, 3), WITHDRAWN).when(release(FIRST)).then(released(FIRST, 3))
 
@@ -95,14 +95,14 @@ def test_releasing_twice_gives_back_once() -> None:
     given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(release(FIRST)).nothing()
 
 
-def test_what_was_sold_comes_back_when_the_order_is_cancelled_after_all() -> None:
+def test_sold_pieces_come_back_when_the_order_is_cancelled_after_all() -> None:
     bought = LISTED, reserved(FIRST, 3), sold(FIRST, 3)
     given(*bought).when(release(FIRST, had=3)).then(returned(FIRST, 3))
     given(*bought, returned(FIRST, 3)).when(reserve(SECOND, 11)).then(rejected(SECOND, 11, available=10))
     given(*bought, returned(FIRST, 3)).when(reserve(SECOND, 10)).then(reserved(SECOND, 10))
 
 
-def test_what_came_back_comes_back_once_and_is_not_sold_again() -> None:
+def test_returned_pieces_come_back_once_and_are_not_sold_again() -> None:
     back = LISTED, reserved(FIRST, 3), sold(FIRST, 3), returned(FIRST, 3)
     given(*back).when(release(FIRST, had=3)).nothing()
     given(*back).when(commit(FIRST)).nothing()
@@ -114,7 +114,7 @@ def test_a_cancel_that_overtakes_the_sale_gives_back_what_is_held() -> None:
     given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(commit(FIRST)).nothing()
 
 
-def test_what_was_sold_so_long_ago_that_it_is_forgotten_comes_back_too() -> None:
+def test_pieces_sold_too_long_ago_to_be_remembered_come_back_too() -> None:
     since = [event for n in range(2 * REMEMBERED) for event in (reserved(f"{n}", 1), sold(f"{n}", 1))]
     bought = ProductListed(MUG, "Enamel Mug", PRICE, 10_000), reserved(FIRST, 3), sold(FIRST, 3), *since
     given(*bought).when(commit(FIRST)).refused("reservation-unknown")
@@ -122,7 +122,7 @@ def test_what_was_sold_so_long_ago_that_it_is_forgotten_comes_back_too() -> None
     given(*bought, returned(FIRST, 3)).when(release(FIRST, had=3)).nothing()
 
 
-def test_what_was_released_is_not_sold() -> None:
+def test_released_pieces_are_not_sold() -> None:
     given(LISTED, reserved(FIRST, 3), released(FIRST, 3)).when(commit(FIRST)).nothing()
 
 

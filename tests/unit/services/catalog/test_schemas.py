@@ -1,4 +1,4 @@
-"""The catalog's classes and their Avro schemas are one vocabulary, written down twice."""
+"""The event classes of the catalog service agree with their Avro schemas."""
 
 from dataclasses import asdict
 from typing import get_args
@@ -6,17 +6,11 @@ from typing import get_args
 import pytest
 
 from schemas.upcasters import UPCASTERS
-from services.catalog.events import (
-    Event,
-    PriceChanged,
-    ProductRelisted,
-    ProductRenamed,
-    StockCounted,
-)
+from services.catalog.events import Event, PriceChanged, ProductRelisted, ProductRenamed, StockCounted
 from services.catalog.product import Product
-from shared.money import Money
-from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
-from tests.unit.catalog.warehouse import (
+from services.common.money import Money
+from tests.unit.services.agreement import disagreements, newest, there_and_back, undocumented
+from tests.unit.services.catalog.words import (
     FIRST,
     LISTED,
     MUG,
@@ -65,9 +59,9 @@ def test_every_record_and_field_says_what_it_means(name: str) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
-def test_it_comes_back_from_its_bytes(example: Event | Product) -> None:
+def test_a_product_document_comes_back_from_its_bytes(example: Event | Product) -> None:
     assert there_and_back(asdict(example), SCHEMAS[NAMES[type(example)]]) == asdict(example)
 
 
-def test_the_examples_are_all_there_is() -> None:
+def test_there_is_an_example_of_every_class() -> None:
     assert {type(example) for example in EXAMPLES} == set(CLASSES.values())

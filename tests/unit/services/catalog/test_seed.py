@@ -1,4 +1,4 @@
-"""The assortment a new shop opens with."""
+"""The products that a new shop opens with."""
 
 from collections import Counter
 
@@ -16,20 +16,20 @@ def test_there_are_a_few_hundred_products_in_seven_departments() -> None:
     assert min(departments.values()) >= 40
 
 
-def test_each_is_a_product_the_shop_accepts_as_it_is_written() -> None:
+def test_each_product_of_the_seed_is_accepted_as_it_is_written() -> None:
     for product in PRODUCTS:
         listed = ProductListed(product.sku, product.name, product.price, product.stock)
         assert decide(product, initial) == [listed]
 
 
-def test_no_two_share_a_sku_or_a_name() -> None:
+def test_no_two_products_of_the_seed_share_a_sku_or_a_name() -> None:
     assert len({product.sku for product in PRODUCTS}) == len(PRODUCTS)
     assert len({product.name for product in PRODUCTS}) == len(PRODUCTS)
 
 
-def test_any_of_them_fit_into_one_cart() -> None:
+def test_any_products_of_the_seed_fit_into_one_cart() -> None:
     assert {product.price.currency for product in PRODUCTS} == {"EUR"}
 
 
-def test_each_can_be_had() -> None:
+def test_each_product_of_the_seed_can_be_bought() -> None:
     assert min(product.stock for product in PRODUCTS) > 0

@@ -1,4 +1,4 @@
-"""Words of the catalog's tests: one product, some orders, and what may be asked for them."""
+"""The vocabulary of the catalog's tests: a product, two orders, and short names for commands and events."""
 
 from services.catalog import decider
 from services.catalog.commands import CommitStock, PutProduct, ReleaseStock, ReserveStock, WithdrawProduct
@@ -11,8 +11,8 @@ from services.catalog.events import (
     StockReturned,
     StockSold,
 )
-from shared.money import Money
-from tests.unit.given import Scenario
+from services.common.money import Money
+from tests.unit.services.given import Scenario
 
 given = Scenario(decider).given
 

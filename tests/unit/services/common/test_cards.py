@@ -1,4 +1,4 @@
-"""What looks like a card number, and what only looks a little like one."""
+"""Card numbers are recognised, and other numbers are not taken for them."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.cards import has_card_number
+from services.common.cards import has_card_number
 
 VISA = "4111111111111111"
 
@@ -51,7 +51,7 @@ def test_a_card_number_is_recognised_wherever_it_stands(sent: Any) -> None:
         "00000000-0000-5000-8000-000000000000",
     ],
 )
-def test_other_numbers_are_left_alone(sent: Any) -> None:
+def test_other_numbers_are_not_taken_for_card_numbers(sent: Any) -> None:
     assert not has_card_number(sent)
 
 
@@ -61,12 +61,12 @@ def test_no_id_of_ours_is_taken_for_a_card(payment_id: UUID) -> None:
 
 
 def test_an_id_with_a_card_number_in_it_would_have_been_taken_for_one() -> None:
-    """Without the rule for ids: this one has no letter in its last two groups, and adds up."""
+    """This id has no letter in its last two groups and a valid check digit; the rule for ids lets it pass."""
     assert has_card_number("4111-111111111111")
     assert not has_card_number("9b3ff0aa-5c4d-4e2a-4111-111111111111")
 
 
-def test_looking_takes_no_longer_for_a_long_text_of_digits() -> None:
+def test_a_long_text_of_digits_is_searched_quickly() -> None:
     assert not has_card_number({str(uuid4()): "1 " * 2_000 + "1" * 2_000})
     deep: Any = "fine"
     for _ in range(5_000):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.common.money import Money
 from shared.errors import Refused
-from shared.money import Money
 
 
 def euro(cents: int) -> Money:
@@ -17,7 +17,7 @@ def test_adding_and_multiplying_are_exact(a: int, b: int, count: int) -> None:
     assert (euro(a) + euro(b)).times(count) == euro(a).times(count) + euro(b).times(count) == euro((a + b) * count)
 
 
-def test_two_currencies_do_not_add_up() -> None:
+def test_amounts_of_two_currencies_cannot_be_added() -> None:
     with pytest.raises(Refused) as refusal:
         euro(100) + Money(100, "JPY")
     assert refusal.value.code == "currency-mixed"

@@ -1,4 +1,4 @@
-"""What the shop promises whatever happens: I2, I4 and I9, told from orders, shelves and the provider's book."""
+"""Checks the invariants I2, I4 and I9 from orders, stock and the provider's book, whatever has happened."""
 
 from collections.abc import Mapping
 
@@ -6,25 +6,25 @@ from services.catalog.events import ProductListed, StockReleased, StockReserved,
 from services.order.decider import Cancelled, Confirmed, InReview, Unplaced, next_due, payment_of
 from services.order.events import OrderConfirmed, OrderPlaced
 from services.payment.decider import Held
-from tests.unit.order.provider import Book, moved
-from tests.unit.order.world import PROVIDER, History, World, arrivals
+from tests.unit.services.order.provider import Book, moved
+from tests.unit.services.order.world import PROVIDER, History, World, arrivals
 
 
 def check_always(world: World) -> None:
-    """At every moment."""
+    """Checks what holds at every moment."""
     book: Book = world.streams[PROVIDER].state
     for history in orders(world):
         order_id = ordered(history).order_id
         if payment_of(order_id) in moved(book, "capture"):
             assert was_confirmed(history), f"money was taken for {order_id}, which was not confirmed"
         if not isinstance(history.state, Confirmed | Cancelled):
-            assert next_due(history.state, 1, 1) is not None, f"{order_id} could wait for ever"
+            assert next_due(history.state, 1, 1) is not None, f"{order_id} could wait forever"
     for shelf in shelves(world):
         assert reserved(shelf) + sold(shelf) <= supplied(shelf), "a piece was promised twice"
 
 
 def check_at_rest(world: World) -> None:
-    """Once every message has arrived."""
+    """Checks what holds once every message has arrived."""
     check_always(world)
     for history in orders(world):
         check_money(world, history)
@@ -103,6 +103,6 @@ def reserved(shelf: History, order_id: str = "") -> int:
 
 
 def counted(signs: Mapping[type, int], shelf: History, order_id: str) -> int:
-    """From the events, not taken from the fold that is on trial."""
+    """Counts from the events, independently of the fold that is under test."""
     moves = [event for event in shelf.events if type(event) in signs and order_id in ("", event.order_id)]
     return sum(signs[type(event)] * event.quantity for event in moves)

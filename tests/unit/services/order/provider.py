@@ -1,20 +1,20 @@
-"""The payment provider as a model: a book of answers. The same key gets the same answer, and money is real.
+"""A model of the payment provider: a book of answers. The same key gets the same answer, and each movement is recorded.
 
-What it is never to be asked for, it does not answer: the test that asked has found a bug.
+It fails the test if it is asked for an operation that is impossible at that point.
 """
 
 from dataclasses import dataclass
 
+from services.common.money import Money
 from services.payment.commands import Kind, Outcome
 from services.payment.decider import Operation
-from shared.money import Money
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     operation: Operation
     mood: Outcome
-    """What it will say, unless it has said something already."""
+    """The answer the provider will give, unless it has answered this key already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,5 @@ def evolve(book: Book, answer: Answered) -> Book:
 
 
 def moved(book: Book, kind: Kind) -> dict[str, int]:
-    """Payment id -> minor units for which the provider has done this."""
+    """Returns the amount in minor units that the provider has moved in this way, by payment id."""
     return {a.payment_id: a.amount.amount for a in book if a.kind == kind and a.outcome == "approved"}

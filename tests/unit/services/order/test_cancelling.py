@@ -1,4 +1,4 @@
-"""Who may cancel an order, until when, and that a cancelled order stays cancelled."""
+"""The rules for cancelling: who may, until when, and a cancelled order stays cancelled."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from services.order.commands import (
     RecordStockReserved,
 )
 from services.order.events import Event
-from tests.unit.order.shop import (
+from tests.unit.services.order.words import (
     BY_ANN,
     BY_BOB,
     BY_SUPPORT,

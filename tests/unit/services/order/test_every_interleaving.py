@@ -16,8 +16,8 @@ from services.order.commands import RecordPaymentDeclined, RecordPaymentRefunded
 from services.payment import decider as payment
 from services.payment.commands import CancelPayment, CapturePayment, RequestPayment
 from services.payment.risk import Allow
-from tests.unit.order.promises import check_always, check_at_rest
-from tests.unit.order.world import (
+from tests.unit.services.order.promises import check_always, check_at_rest
+from tests.unit.services.order.world import (
     DECIDERS,
     Deciders,
     Step,
@@ -36,7 +36,7 @@ Steps = Callable[[World], list[Step]]
 
 
 def every_world(start: World, steps: Steps = anything) -> Iterator[World]:
-    """Each world that can be reached, once."""
+    """Yields each reachable world once."""
     reached = {start.identity}
     waiting = [start]
     while waiting:
@@ -52,7 +52,7 @@ def every_world(start: World, steps: Steps = anything) -> Iterator[World]:
 
 
 def ends_of(start: World, steps: Steps = anything) -> set[tuple[str, ...]]:
-    """How orders and their payments can end. On the way there, and there, all promises are kept."""
+    """Returns the ways in which orders and payments can end, and checks all promises on the way."""
     ends: set[tuple[str, ...]] = set()
     for world in every_world(start, steps):
         check_always(world)
@@ -64,7 +64,7 @@ def ends_of(start: World, steps: Steps = anything) -> set[tuple[str, ...]]:
 
 
 def one_order(deciders: Deciders = DECIDERS, **supplied: int) -> World:
-    """Of one piece of everything; the shelves may have fewer or more."""
+    """Orders one piece of each product; the shelves may have fewer or more."""
     return new_world([placed("first", dict.fromkeys(supplied, 1))], supplied, deciders)
 
 
@@ -73,7 +73,7 @@ def two_orders_for_the_last_piece(deciders: Deciders = DECIDERS) -> World:
 
 
 def left_alone(world: World) -> list[Step]:
-    """Two orders are too many worlds for everything at once: here nobody interferes, and nobody looks risky."""
+    """Two orders have too many worlds for every disturbance, so here nobody cancels and no payment is held."""
     return [step for step in arrivals(world) if getattr(step.command, "risk", ALLOW) == ALLOW]
 
 
@@ -109,12 +109,12 @@ Decide = Callable[[Any, Any], list[Any]]
 
 
 def planted(category: str, decide: Decide) -> Deciders:
-    sound = DECIDERS[category]
-    return {**DECIDERS, category: SimpleNamespace(initial=sound.initial, decide=decide, evolve=sound.evolve)}
+    correct = DECIDERS[category]
+    return {**DECIDERS, category: SimpleNamespace(initial=correct.initial, decide=decide, evolve=correct.evolve)}
 
 
 def deaf_payment(state: type) -> Deciders:
-    """One that does not hear of a cancelled order while it is in that state."""
+    """Plants a bug: a payment in this state ignores the cancellation of its order."""
 
     def decide(command: Any, at: Any) -> list[Any]:
         return [] if isinstance(command, CancelPayment) and isinstance(at, state) else list(payment.decide(command, at))
@@ -123,7 +123,7 @@ def deaf_payment(state: type) -> Deciders:
 
 
 def forgetful_payment() -> Deciders:
-    """One that forgets that the cancel came first."""
+    """Plants a bug: a payment forgets that the cancel came first."""
 
     def decide(command: Any, at: Any) -> list[Any]:
         is_late = isinstance(command, RequestPayment) and isinstance(at, payment.Unrequested)
@@ -133,7 +133,7 @@ def forgetful_payment() -> Deciders:
 
 
 def hasty_payment() -> Deciders:
-    """One that takes the money as soon as it may."""
+    """Plants a bug: a payment is captured as soon as it is authorised."""
 
     def decide(command: Any, at: Any) -> list[Any]:
         events = list(payment.decide(command, at))
@@ -148,7 +148,7 @@ def hasty_payment() -> Deciders:
 
 
 def careless_order(unheard: type) -> Deciders:
-    """One that, once confirmed, does not hear of this."""
+    """Plants a bug: a confirmed order ignores this command."""
 
     def decide(command: Any, at: Any) -> list[Any]:
         ignored = isinstance(command, unheard) and isinstance(at, order.Confirmed)
@@ -158,17 +158,17 @@ def careless_order(unheard: type) -> Deciders:
 
 
 def forgetful_stock() -> Deciders:
-    """One that ignores a release which came before its reservation."""
+    """Plants a bug: stock ignores a release that overtook its reservation."""
 
     def decide(command: Any, at: Any) -> list[Any]:
-        early = isinstance(command, ReleaseStock) and at.shelf.orders.pieces(command.order_id) is None
+        early = isinstance(command, ReleaseStock) and at.shelf.orders.of(command.order_id) is None
         return [] if early else list(stock.decide(command, at))
 
     return planted("stock", decide)
 
 
 def possessive_stock() -> Deciders:
-    """One that keeps sold what was sold."""
+    """Plants a bug: stock does not take sold pieces back."""
 
     def decide(command: Any, at: Any) -> list[Any]:
         return [event for event in stock.decide(command, at) if not isinstance(event, StockReturned)]
@@ -177,10 +177,10 @@ def possessive_stock() -> Deciders:
 
 
 def generous_stock() -> Deciders:
-    """One that promises what it has not got."""
+    """Plants a bug: stock reserves more than there is."""
 
     def decide(command: Any, at: Any) -> list[Any]:
-        if isinstance(command, ReserveStock) and at.shelf.orders.pieces(command.order_id) is None:
+        if isinstance(command, ReserveStock) and at.shelf.orders.of(command.order_id) is None:
             return [StockReserved(command.sku, command.order_id, command.quantity)]
         return list(stock.decide(command, at))
 

@@ -1,10 +1,10 @@
-"""Orders that take too long."""
+"""An order that takes too long is cancelled."""
 
 import pytest
 
 from services.order.decider import first_due, initial, next_due
 from services.order.events import Event
-from tests.unit.order.shop import (
+from tests.unit.services.order.words import (
     CONFIRMED,
     HELD,
     HOUR,
@@ -25,7 +25,7 @@ def test_an_order_that_takes_too_long_is_cancelled() -> None:
     given(*RESERVED).when(expire(NOON + MINUTE)).then(cancelled("timeout"))
 
 
-def test_an_order_has_its_time() -> None:
+def test_an_order_within_its_time_does_not_expire() -> None:
     given(*RESERVED).when(expire(NOON + MINUTE - 1)).nothing()
 
 

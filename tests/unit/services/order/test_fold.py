@@ -1,10 +1,10 @@
-"""Folding an order's history."""
+"""Folding the events of an order."""
 
 import pytest
 
 from services.order.decider import Cancelled, Confirmed, evolve, initial
 from services.order.events import Event
-from tests.unit.order.shop import CONFIRMED, HELD, MUG_RESERVED, PAYMENT, PLACED, RESERVED, cancelled, given
+from tests.unit.services.order.words import CONFIRMED, HELD, MUG_RESERVED, PAYMENT, PLACED, RESERVED, cancelled, given
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tests.unit.order.shop import CONFIRMED, HELD, MUG_RESERVED, PAYMENT, PLACED
         ([*RESERVED, cancelled("customer")], cancelled("customer")),
     ],
 )
-def test_a_history_that_cannot_be_is_not_folded(history: list[Event], event: Event) -> None:
+def test_an_impossible_history_is_not_folded(history: list[Event], event: Event) -> None:
     with pytest.raises(ValueError, match="cannot follow"):
         evolve(given(*history).state, event)
 

@@ -1,4 +1,4 @@
-"""Several orders for the same few pieces, anything in between, in any order: the promises hold for all of them."""
+"""Several orders compete for the same few pieces, with disturbances in any order, and the promises hold for all."""
 
 from itertools import cycle
 
@@ -6,17 +6,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.order.decider import Cancelled, Confirmed
-from tests.unit.order.promises import check_always, check_at_rest, orders
-from tests.unit.order.world import EXPIRE, Step, World, after, arrivals, is_at_rest, new_world, placed, wishes
+from tests.unit.services.order.promises import check_always, check_at_rest, orders
+from tests.unit.services.order.world import (
+    EXPIRE,
+    Step,
+    World,
+    after,
+    arrivals,
+    is_at_rest,
+    new_world,
+    placed,
+    wishes,
+)
 
 baskets = st.dictionaries(st.sampled_from(["MUG", "POT"]), st.integers(1, 3), min_size=1)
 picks = st.lists(st.integers(0, 1_000_000), min_size=1, max_size=120)
 ONE_IN = 20
-"""How rarely somebody interferes, or the provider or the risk check say no: else hardly any order is paid."""
+"""One step in this many is a disturbance or a refusal; with more of them, hardly any order would be paid."""
 
 
 def usual(steps: list[Step]) -> list[Step]:
-    """Of what can come of a message, the first is the good one."""
+    """Keeps the successful outcome of each message, which is its first command."""
     return [step for step in steps if step.message and step.command is step.message.commands[0]]
 
 
@@ -31,7 +41,7 @@ def gone_on(world: World, picks: list[int]) -> World:
 
 
 def brought_to_rest(world: World, picks: list[int]) -> World:
-    """Whatever is still on its way arrives."""
+    """Delivers every message that is still on its way."""
     for pick in cycle(picks):
         if is_at_rest(world):
             break
@@ -52,7 +62,9 @@ def past_all_deadlines(world: World) -> World:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(baskets, min_size=1, max_size=5), st.integers(0, 12), st.integers(0, 12), picks)
-def test_promises_are_kept_to_everyone(baskets: list[dict[str, int]], mugs: int, pots: int, picks: list[int]) -> None:
+def test_the_promises_hold_for_every_order(
+    baskets: list[dict[str, int]], mugs: int, pots: int, picks: list[int]
+) -> None:
     placed_orders = [placed(f"order-{number}", basket) for number, basket in enumerate(baskets)]
     world = gone_on(new_world(placed_orders, {"MUG": mugs, "POT": pots}), picks)
 

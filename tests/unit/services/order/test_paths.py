@@ -1,4 +1,4 @@
-"""Every path of the order process in one table; and each message of each path comes twice."""
+"""Every path of the order saga in one table. Each message of each path arrives twice."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from services.order.commands import (
 )
 from services.order.decider import Cancelled, Order, decide, evolve, initial
 from services.order.events import Event
-from tests.unit.order.shop import BY_ANN, BY_SUPPORT, HOUR, LATER, MUG, NOON, PLACE, POT, expire
+from tests.unit.services.order.words import BY_ANN, BY_SUPPORT, HOUR, LATER, MUG, NOON, PLACE, POT, expire
 
 MUGS, POTS, NO_POTS = RecordStockReserved(MUG), RecordStockReserved(POT), RecordStockRejected(POT)
 PAID, HELD, REFUNDED = RecordPaymentAuthorized(), RecordPaymentHeld(LATER), RecordPaymentRefunded()

@@ -1,4 +1,4 @@
-"""What an order makes of its payment."""
+"""The outcome of its payment confirms or cancels an order."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from services.order.commands import (
     RecordPaymentHeld,
     RecordPaymentRefunded,
 )
-from tests.unit.order.shop import CONFIRMED, HELD, LATER, RESERVED, cancelled, given
+from tests.unit.services.order.words import CONFIRMED, HELD, LATER, RESERVED, cancelled, given
 
 
 def test_an_authorised_payment_confirms_the_order() -> None:
@@ -39,10 +39,10 @@ def test_an_order_whose_money_was_given_back_is_cancelled() -> None:
     given(*RESERVED, CONFIRMED).when(RecordPaymentRefunded()).then(cancelled("customer"))
 
 
-def test_hearing_it_twice_makes_no_difference() -> None:
+def test_a_repeated_message_makes_no_difference_to_an_order() -> None:
     given(*RESERVED, HELD).when(RecordPaymentHeld(LATER + 1)).nothing()
     given(*RESERVED, CONFIRMED).when(RecordPaymentAuthorized()).nothing()
 
 
-def test_a_hold_heard_after_the_authorisation_is_old_news() -> None:
+def test_a_hold_that_arrives_after_the_authorisation_is_ignored() -> None:
     given(*RESERVED, CONFIRMED).when(RecordPaymentHeld(LATER)).nothing()

@@ -1,4 +1,4 @@
-"""From checkout to the request for money: placed once, and every line put aside."""
+"""An order is placed once, every line is reserved, and then its payment is requested."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from services.order.commands import (
     RecordStockReserved,
 )
 from services.order.decider import payment_of
-from tests.unit.order.shop import (
+from tests.unit.services.order.words import (
     BY_ANN,
     BY_SUPPORT,
     LATER,
@@ -64,7 +64,7 @@ def test_the_order_waits_until_every_line_is_reserved() -> None:
     given(PLACED, POT_RESERVED).when(RecordStockReserved(MUG)).then(MUG_RESERVED, REQUESTED)
 
 
-def test_a_reservation_heard_twice_counts_once() -> None:
+def test_a_repeated_reservation_counts_once() -> None:
     given(PLACED, MUG_RESERVED).when(RecordStockReserved(MUG)).nothing()
     given(*RESERVED).when(RecordStockReserved(MUG)).nothing()
 

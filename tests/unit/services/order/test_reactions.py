@@ -1,4 +1,4 @@
-"""What an order makes of the events of others, read as they come: plain records of another service's schema."""
+"""Events of cart, catalog and payment, as plain records of their schemas, lead to commands to the order."""
 
 from dataclasses import asdict
 from typing import Any, get_args
@@ -18,11 +18,12 @@ from services.order.commands import (
     RecordStockRejected,
     RecordStockReserved,
 )
-from services.order.process import react
-from tests.unit.cart.shop import CHECKED_OUT
-from tests.unit.catalog.warehouse import FIRST, rejected, reserved
-from tests.unit.order.shop import ANN, CART, LATER, LINES, MUG, NOON, ORDER, PLACE
-from tests.unit.payment.till import AUTHORIZED, CAPTURE_DECLINED, HELD, REFUNDED, declined
+from services.order.reactions import react
+from shared.messaging.incoming import Incoming
+from tests.unit.services.cart.words import CHECKED_OUT
+from tests.unit.services.catalog.words import FIRST, rejected, reserved
+from tests.unit.services.order.words import ANN, CART, LATER, LINES, MUG, NOON, ORDER, PLACE
+from tests.unit.services.payment.words import AUTHORIZED, CAPTURE_DECLINED, HELD, REFUNDED, declined
 
 HEARD: list[tuple[Any, str, Command]] = [
     (reserved(FIRST, 2), FIRST, RecordStockReserved(MUG)),
@@ -36,22 +37,24 @@ HEARD: list[tuple[Any, str, Command]] = [
 
 
 @pytest.mark.parametrize(("event", "order_id", "command"), HEARD, ids=lambda it: type(it).__name__)
-def test_what_stock_and_payment_say_is_recorded(event: Any, order_id: str, command: Command) -> None:
-    heard = react(type(event).__name__, asdict(event), "stock:or payment", LATER)
+def test_events_of_stock_and_payment_are_recorded(event: Any, order_id: str, command: Command) -> None:
+    heard = react(Incoming(type(event).__name__, "stock:or payment", 1, asdict(event)), LATER)
     assert heard == [(f"order:{order_id}", command)]
 
 
 def test_a_checked_out_cart_places_its_order() -> None:
-    assert react("CartCheckedOut", asdict(CHECKED_OUT), f"cart:{CART}", NOON) == [(f"order:{ORDER}", PLACE)]
+    assert react(Incoming("CartCheckedOut", f"cart:{CART}", 1, asdict(CHECKED_OUT)), NOON) == [
+        (f"order:{ORDER}", PLACE)
+    ]
     assert (CHECKED_OUT.order_id, CHECKED_OUT.customer_id) == (ORDER, ANN)
     assert [line.sku for line in CHECKED_OUT.lines] == [line.sku for line in LINES]
 
 
-def test_everything_else_is_none_of_its_business() -> None:
+def test_other_events_lead_to_no_command() -> None:
     modules = services.cart.events, services.catalog.events, services.payment.events, services.order.events
     known = {event.__name__ for module in modules for event in get_args(module.Event)}
     others = known - {type(event).__name__ for event, _, _ in HEARD} - {"CartCheckedOut"}
     assert len(others) > 20
-    assert [react(name, {"order_id": ORDER}, "cart:1", NOON) for name in [*others, "NeverHeardOf"]] == [[]] * (
-        len(others) + 1
-    )
+    assert [react(Incoming(name, "cart:1", 1, {"order_id": ORDER}), NOON) for name in [*others, "NeverHeardOf"]] == [
+        []
+    ] * (len(others) + 1)

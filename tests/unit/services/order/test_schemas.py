@@ -1,13 +1,13 @@
-"""The order's classes and their Avro schemas are one vocabulary, written down twice."""
+"""The event classes of the order service agree with their Avro schemas."""
 
 from typing import get_args
 
 import pytest
 
 from services.order.events import Event, Line
-from shared.codec import from_record, to_record
-from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
-from tests.unit.order.shop import CONFIRMED, HELD, MUG_RESERVED, PLACED, REQUESTED, cancelled
+from shared.schemas.records import from_record, to_record
+from tests.unit.services.agreement import disagreements, newest, there_and_back, undocumented
+from tests.unit.services.order.words import CONFIRMED, HELD, MUG_RESERVED, PLACED, REQUESTED, cancelled
 
 SCHEMAS = newest("order")
 CLASSES: dict[str, type] = {f"tillroll.order.{event.__name__}": event for event in get_args(Event)}

@@ -1,5 +1,6 @@
-"""Words of the order's tests: one order of a mug and a pot, and what it may be asked or told."""
+"""The vocabulary of the order's tests: one order of a mug and a pot, and short names for commands and events."""
 
+from services.common.money import Money
 from services.order import decider
 from services.order.commands import CancelOrder, ExpireOrder, PlaceOrder
 from services.order.events import (
@@ -11,8 +12,7 @@ from services.order.events import (
     OrderPlaced,
     PaymentRequested,
 )
-from shared.money import Money
-from tests.unit.given import Scenario
+from tests.unit.services.given import Scenario
 
 given = Scenario(decider).given
 

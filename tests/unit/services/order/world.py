@@ -1,4 +1,4 @@
-"""A small shop, complete but for the servers: real deciders, real reactions, a model of the provider.
+"""A small shop without servers: the real deciders and reactions, and a model of the provider.
 
 Between them are messages, and no promise but that each arrives: in any order, even of one topic (a dead letter may be
 retried much later), and any number of times. The provider is asked until it answers; each request may be slow to
@@ -14,22 +14,23 @@ from typing import Any, NamedTuple
 import services.catalog.decider
 import services.catalog.reactions
 import services.order.decider
-import services.order.process
+import services.order.reactions
 import services.payment.decider
 import services.payment.reactions
-import tests.unit.order.provider
+import tests.unit.services.order.provider
 from services.catalog.events import ProductListed
+from services.common.money import Money
 from services.order.commands import CancelOrder, ExpireOrder
 from services.order.decider import payment_of
 from services.order.events import Line, OrderPlaced
 from services.payment.commands import RecordProviderAnswer, RefundPayment, ReviewPayment
 from services.payment.decider import next_operation
 from services.payment.risk import Allow, Hold, Refuse, Verdict
-from shared.codec import to_record
 from shared.errors import Refused
-from shared.money import Money
-from tests.unit.order.provider import Answered, Ask
-from tests.unit.order.shop import ANN, CART, NOON
+from shared.messaging.incoming import Incoming
+from shared.schemas.records import to_record
+from tests.unit.services.order.provider import Answered, Ask
+from tests.unit.services.order.words import ANN, CART, NOON
 
 Decider = Any
 Deciders = Mapping[str, Decider]
@@ -39,7 +40,7 @@ DECIDERS: Deciders = MappingProxyType(
         "order": services.order.decider,
         "stock": services.catalog.decider,
         "payment": services.payment.decider,
-        "provider": tests.unit.order.provider,
+        "provider": tests.unit.services.order.provider,
     }
 )
 EXPIRE = ExpireOrder(patience_ms=1, review_ms=1, now=NOON + 1)
@@ -55,33 +56,33 @@ PRICE = Money(1000, "EUR")
 
 
 class Message:
-    """Something for a stream to hear. Which of the commands comes of it is open: it depends on what is not modelled."""
+    """A message to a stream. It becomes any one of its commands: the choice depends on parts that are not modelled."""
 
     def __init__(self, stream: str, commands: tuple[Any, ...], is_kept: bool) -> None:
         self.stream = stream
         self.commands = commands
         self.is_kept = is_kept
-        """In a topic: it is certain to arrive. The rest may get lost, and is asked for again."""
+        """True for a message in a topic, which is certain to arrive. Others may get lost and are sent again."""
 
 
 message = cache(Message)
-"""The same message is the same object, whoever sends it on whichever way."""
+"""Every message once: the same message is the same object, however it was sent."""
 
 
 class History:
-    """A stream as it may come to be. It keeps each way on that was tried: the same events are the same object."""
+    """A stream after some events. It caches each continuation, so the same events are the same object."""
 
     def __init__(self, decider: Decider, state: Any, events: tuple[Any, ...], sent: tuple[Message, ...]) -> None:
         self.decider = decider
         self.state = state
         self.events = events
         self.sent = (*sent, *asked_of_provider(state))
-        """All that it ever sent."""
+        """Every message that the stream has sent."""
         self._by_command: dict[Any, History] = {}
         self._by_events: dict[tuple[Any, ...], History] = {}
 
     def after(self, command: Any) -> "History":
-        """Itself, where the command makes no difference."""
+        """Returns the stream after the command, or itself if the command changes nothing."""
         if command not in self._by_command:
             events = tuple(self.decider.decide(command, self.state))
             self._by_command[command] = self.grown(events) if events else self
@@ -114,7 +115,7 @@ class Step(NamedTuple):
 
 
 def new_world(orders: Sequence[OrderPlaced], supplied: Mapping[str, int], deciders: Deciders = DECIDERS) -> World:
-    """These orders have just been placed, and nobody has heard of them yet."""
+    """Returns the world in which these orders were just placed and no message has arrived."""
     begun = {category: History(it, it.initial, (), ()) for category, it in deciders.items()}
     placed = {f"order:{order.order_id}": begun["order"].grown((order,)) for order in orders}
     paid = {f"payment:{payment_of(order.order_id)}": begun["payment"] for order in orders}
@@ -130,15 +131,17 @@ def placed(order_id: str, pieces: Mapping[str, int]) -> OrderPlaced:
 
 
 def heard_of(event: Any) -> Iterator[Message]:
-    """To whom an event says something. How risky a payment looks is anybody's guess."""
+    """Yields the messages that an event leads to. Every verdict of the risk check is possible."""
     if isinstance(event, Answered):
         answer = RecordProviderAnswer(event.kind, event.outcome, reference=event.key, reason="no money")
         yield message(f"payment:{event.payment_id}", (answer,), False)
         return
-    incoming = type(event).__name__, to_record(type(event))(event), "", NOON
-    for stream, command in services.order.process.react(*incoming) + services.catalog.reactions.react(*incoming):
+    incoming = Incoming(type(event).__name__, "", 1, to_record(type(event))(event))
+    for stream, command in services.order.reactions.react(incoming, NOON) + services.catalog.reactions.react(
+        incoming, NOON
+    ):
         yield message(stream, (command,), True)
-    guesses = [services.payment.reactions.react(*incoming, partial(_guess, verdict)) for verdict in VERDICTS]
+    guesses = [services.payment.reactions.react(incoming, NOON, partial(_guess, verdict)) for verdict in VERDICTS]
     for reactions in zip(*guesses, strict=True):
         [stream] = {stream for stream, _ in reactions}
         yield message(stream, tuple(dict.fromkeys(command for _, command in reactions)), True)
@@ -149,16 +152,16 @@ def _guess(verdict: Verdict, _attempt: object) -> Verdict:
 
 
 def asked_of_provider(state: Any) -> Iterator[Message]:
-    """Of money that is put aside or taken it may say yes or no; it does give back what it has."""
+    """Yields the request to the provider, with its possible answers: a void or a refund is always approved."""
     if isinstance(state, services.payment.decider.Payment) and (operation := next_operation(state)):
         yes, no = Ask(operation, "approved"), Ask(operation, "declined")
         yield message(PROVIDER, (yes, no) if operation.kind in ("authorize", "capture") else (yes,), False)
 
 
 def arrivals(world: World) -> list[Step]:
-    """Messages that arrive, for the first time or again where it would make a difference.
+    """Returns the messages that may arrive next: those not heard yet, and those whose repetition makes a difference.
 
-    None of them may be refused: it would end as a dead letter.
+    None of their commands may be refused: a refused one would become a dead letter.
     """
     return [
         Step(it.stream, command, it)
@@ -169,7 +172,7 @@ def arrivals(world: World) -> list[Step]:
 
 
 def wishes(world: World) -> list[Step]:
-    """What people, and the clock, would be granted now."""
+    """Returns the commands of a person or of the clock that would take effect now."""
     granted: list[Step] = []
     for stream in world.streams:
         for wish in WISHES.get(stream.partition(":")[0], ()):
@@ -184,7 +187,7 @@ def anything(world: World) -> list[Step]:
 
 
 def is_at_rest(world: World) -> bool:
-    """Every message has arrived, and the provider has nothing more to say."""
+    """Tells whether every message has arrived and the provider has answered everything."""
     return all(step.message in world.heard for step in arrivals(world))
 
 

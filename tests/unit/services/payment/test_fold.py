@@ -1,10 +1,10 @@
-"""Folding a payment's history."""
+"""Folding the events of a payment."""
 
 import pytest
 
 from services.payment.decider import Captured, evolve
 from services.payment.events import Event
-from tests.unit.payment.till import (
+from tests.unit.services.payment.words import (
     AUTHORIZED,
     AUTHORIZING,
     CANCELLED,
@@ -34,10 +34,10 @@ from tests.unit.payment.till import (
         ([HELD, CANCELLED], AUTHORIZING),
     ],
 )
-def test_a_history_that_cannot_be_is_not_folded(history: list[Event], event: Event) -> None:
+def test_an_impossible_history_is_not_folded(history: list[Event], event: Event) -> None:
     with pytest.raises(ValueError, match="cannot follow"):
         evolve(given(*history).state, event)
 
 
-def test_a_payment_remembers_what_it_is_for() -> None:
+def test_a_payment_keeps_its_charge_in_every_state() -> None:
     assert given(AUTHORIZING, AUTHORIZED, CAPTURING, CAPTURED).state == Captured(CHARGE)

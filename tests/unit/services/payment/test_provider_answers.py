@@ -1,11 +1,11 @@
-"""What is wanted of the provider stays wanted until it has answered; its answer counts once."""
+"""An operation stays outstanding until the provider has answered, and its answer counts once."""
 
 import pytest
 
 from services.payment.commands import Kind
 from services.payment.decider import Operation, initial, next_operation
 from services.payment.events import Event
-from tests.unit.payment.till import (
+from tests.unit.services.payment.words import (
     AUTHORIZED,
     AUTHORIZING,
     CANCELLED,
@@ -56,7 +56,7 @@ def test_the_state_says_what_the_provider_is_to_be_asked(kind: Kind, history: li
 
 
 @pytest.mark.parametrize("history", SETTLED)
-def test_nothing_is_wanted_of_the_provider_otherwise(history: list[Event]) -> None:
+def test_no_operation_is_outstanding_in_any_other_state(history: list[Event]) -> None:
     assert next_operation(given(*history).state) is None
     assert next_operation(initial) is None
 
@@ -66,12 +66,12 @@ def test_an_authorisation_is_approved_or_declined() -> None:
     given(AUTHORIZING).when(no("authorize")).then(declined("provider", "no money"))
 
 
-def test_the_money_is_taken_when_the_order_is_confirmed() -> None:
+def test_the_payment_is_captured_when_the_order_is_confirmed() -> None:
     given(AUTHORIZING, AUTHORIZED).when(CAPTURE).then(CAPTURING)
     given(AUTHORIZING, AUTHORIZED, CAPTURING).when(yes("capture")).then(CAPTURED)
 
 
-def test_what_cannot_be_captured_is_let_go_at_once() -> None:
+def test_a_payment_that_cannot_be_captured_is_voided_at_once() -> None:
     given(AUTHORIZING, AUTHORIZED, CAPTURING).when(no("capture", "too late")).then(CAPTURE_DECLINED, VOIDING)
 
 
@@ -80,14 +80,14 @@ def test_a_void_and_a_refund_are_confirmed() -> None:
     given(AUTHORIZING, AUTHORIZED, CAPTURING, CAPTURED, REFUNDING).when(yes("refund")).then(REFUNDED)
 
 
-def test_what_we_owe_the_customer_stays_owed_when_the_provider_says_no() -> None:
+def test_a_refused_void_or_refund_stays_outstanding() -> None:
     given(AUTHORIZING, AUTHORIZED, VOIDING).when(no("void")).nothing()
     given(AUTHORIZING, AUTHORIZED, CAPTURING, CAPTURED, REFUNDING).when(no("refund")).nothing()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("wanted", "history"), OUTSTANDING)
-def test_an_answer_to_something_else_is_old_news(wanted: Kind, history: list[Event], kind: Kind) -> None:
+def test_an_answer_to_another_operation_is_ignored(wanted: Kind, history: list[Event], kind: Kind) -> None:
     if kind != wanted:
         given(*history).when(yes(kind)).nothing()
         given(*history).when(no(kind)).nothing()
@@ -95,7 +95,7 @@ def test_an_answer_to_something_else_is_old_news(wanted: Kind, history: list[Eve
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("history", SETTLED)
-def test_an_answer_heard_again_makes_no_difference(history: list[Event], kind: Kind) -> None:
+def test_a_repeated_answer_makes_no_difference(history: list[Event], kind: Kind) -> None:
     given(*history).when(yes(kind)).nothing()
     given(*history).when(no(kind)).nothing()
 
@@ -106,5 +106,5 @@ def test_a_capture_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("history", [[HELD], [AUTHORIZING], [AUTHORIZING, declined("provider")]])
-def test_what_is_not_authorised_cannot_be_captured(history: list[Event]) -> None:
+def test_a_payment_that_is_not_authorised_cannot_be_captured(history: list[Event]) -> None:
     given(*history).when(CAPTURE).refused("payment-not-authorized")

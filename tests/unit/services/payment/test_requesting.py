@@ -1,11 +1,11 @@
-"""The risk is looked at first; what looks odd waits for a review; what is fine goes to the provider."""
+"""The risk check comes first: a payment is authorised, held for review, or declined."""
 
 import pytest
 
 from services.payment.commands import Command
 from services.payment.events import Event
 from services.payment.risk import Hold, Refuse
-from tests.unit.payment.till import (
+from tests.unit.services.payment.words import (
     APPROVE,
     APPROVED,
     AUTHORIZED,
@@ -61,7 +61,7 @@ def test_a_payment_is_asked_for_once(history: list[Event]) -> None:
     given(*history).when(request(Refuse(ODD))).nothing()
 
 
-def test_a_request_that_comes_after_the_cancel_is_not_heard() -> None:
+def test_a_request_that_arrives_after_the_cancel_is_ignored() -> None:
     given(CANCELLED).when(request()).nothing()
     given(CANCELLED).when(request(Hold(ODD))).nothing()
 

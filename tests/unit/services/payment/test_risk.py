@@ -1,12 +1,12 @@
-"""The verdict on a payment: what is looked at, from when on, and that it is said in words."""
+"""The verdict on a payment: each limit, and its reason in words."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from services.common.money import Money
 from services.payment.risk import Allow, Features, Hold, Limit, Refuse, Rules, assess
-from shared.money import Money
 
 RULES = Rules()
 ORDINARY = Features(
@@ -40,7 +40,7 @@ def test_an_ordinary_payment_is_allowed() -> None:
 
 
 @pytest.mark.parametrize(("sign", "reason"), ODD, ids=[reason for _, reason in ODD])
-def test_one_odd_sign_is_enough_to_hold_it(sign: dict[str, Any], reason: str) -> None:
+def test_one_reached_limit_is_enough_to_hold_a_payment(sign: dict[str, Any], reason: str) -> None:
     assert assess(replace(ORDINARY, **sign), RULES) == Hold((reason,))
 
 
@@ -57,18 +57,18 @@ def test_one_odd_sign_is_enough_to_hold_it(sign: dict[str, Any], reason: str) ->
         {"alert_score": 49},
     ],
 )
-def test_below_the_limit_it_is_allowed(sign: dict[str, Any]) -> None:
+def test_a_payment_below_every_limit_is_allowed(sign: dict[str, Any]) -> None:
     assert assess(replace(ORDINARY, **sign), RULES) == Allow()
 
 
 @pytest.mark.parametrize(
     "sign", [{"attempts": 50}, {"declines": 10}, {"tokens": 8}, {"customers": 10}, {"alert_score": 90}]
 )
-def test_what_is_worse_than_odd_is_refused(sign: dict[str, Any]) -> None:
+def test_a_payment_beyond_the_second_limit_is_refused(sign: dict[str, Any]) -> None:
     assert isinstance(assess(replace(ORDINARY, **sign), RULES), Refuse)
 
 
-def test_all_reasons_of_the_verdict_are_told_and_no_others() -> None:
+def test_a_verdict_names_all_its_reasons_and_no_others() -> None:
     held = assess(replace(ORDINARY, declines=5, tokens=4), RULES)
     refused = assess(replace(ORDINARY, declines=10, tokens=4), RULES)
     assert isinstance(held, Hold)
@@ -76,7 +76,7 @@ def test_all_reasons_of_the_verdict_are_told_and_no_others() -> None:
     assert refused == Refuse(("10 declined payments of this customer within 10 minutes",))
 
 
-def test_the_rules_are_data() -> None:
+def test_other_rules_lead_to_other_verdicts() -> None:
     strict = replace(RULES, attempts=Limit(1, 2), window_ms=60 * 60_000)
     assert assess(ORDINARY, strict) == Hold(("1 payments of this customer within 60 minutes",))
     assert isinstance(assess(replace(ORDINARY, attempts=2), strict), Refuse)

@@ -1,14 +1,14 @@
-"""The payment's classes and their Avro schemas are one vocabulary, written down twice."""
+"""The event classes of the payment service agree with their Avro schemas."""
 
 from typing import Any, get_args
 
 import pytest
 
 from services.payment.events import Event
-from services.payment.velocity import Velocity, heed
-from shared.codec import from_record, to_record
-from tests.unit.agreement import disagreements, newest, there_and_back, undocumented
-from tests.unit.payment.till import (
+from services.payment.velocity import Velocity, record_alert
+from shared.schemas.records import from_record, to_record
+from tests.unit.services.agreement import disagreements, newest, there_and_back, undocumented
+from tests.unit.services.payment.words import (
     ANN,
     APPROVED,
     AUTHORIZED,
@@ -80,5 +80,5 @@ def test_the_examples_are_all_events() -> None:
 
 def test_an_alert_of_the_lake_is_understood() -> None:
     velocity = Velocity()
-    heed(velocity, there_and_back(ALERT, newest("fraud")["tillroll.fraud.FraudAlert"]))
+    record_alert(velocity, there_and_back(ALERT, newest("fraud")["tillroll.fraud.FraudAlert"]))
     assert [alert.score for alert in velocity.alerts[ANN]] == [80]

@@ -1,9 +1,9 @@
-"""A cancelled order: whatever was taken or is being taken goes back, at whichever moment the cancel is heard."""
+"""Compensation: after a cancelled order all money goes back, at whichever moment the cancel arrives."""
 
 import pytest
 
 from services.payment.events import Event
-from tests.unit.payment.till import (
+from tests.unit.services.payment.words import (
     AUTHORIZED,
     AUTHORIZING,
     CANCEL,
@@ -25,29 +25,29 @@ from tests.unit.payment.till import (
 )
 
 
-def test_what_was_not_asked_for_yet_never_will_be() -> None:
+def test_a_payment_cancelled_before_its_request_is_never_requested() -> None:
     given().when(CANCEL).then(CANCELLED)
 
 
-def test_a_held_payment_is_dropped() -> None:
+def test_a_held_payment_of_a_cancelled_order_is_cancelled() -> None:
     given(HELD).when(CANCEL).then(CANCELLED)
 
 
-def test_what_is_authorised_is_voided() -> None:
+def test_an_authorised_payment_is_voided() -> None:
     given(AUTHORIZING, AUTHORIZED).when(CANCEL).then(VOIDING)
 
 
-def test_what_was_captured_is_refunded() -> None:
+def test_a_captured_payment_is_refunded() -> None:
     given(AUTHORIZING, AUTHORIZED, CAPTURING, CAPTURED).when(CANCEL).then(REFUNDING)
 
 
-def test_a_cancel_is_remembered_while_the_authorisation_is_out() -> None:
+def test_a_cancel_is_remembered_while_the_authorisation_is_outstanding() -> None:
     given(AUTHORIZING).when(CANCEL).then(CANCELLED)
     given(AUTHORIZING, CANCELLED).when(yes("authorize")).then(AUTHORIZED, VOIDING)
     given(AUTHORIZING, CANCELLED).when(no("authorize")).then(declined("provider", "no money"))
 
 
-def test_a_cancel_is_remembered_while_the_capture_is_out() -> None:
+def test_a_cancel_is_remembered_while_the_capture_is_outstanding() -> None:
     given(AUTHORIZING, AUTHORIZED, CAPTURING).when(CANCEL).then(CANCELLED)
     given(AUTHORIZING, AUTHORIZED, CAPTURING, CANCELLED).when(yes("capture")).then(CAPTURED, REFUNDING)
     given(AUTHORIZING, AUTHORIZED, CAPTURING, CANCELLED).when(no("capture", "too late")).then(CAPTURE_DECLINED, VOIDING)
@@ -69,7 +69,7 @@ UNDONE: list[list[Event]] = [
 
 
 @pytest.mark.parametrize("history", UNDONE)
-def test_undoing_twice_undoes_once(history: list[Event]) -> None:
+def test_a_repeated_cancel_gives_the_money_back_once(history: list[Event]) -> None:
     given(*history).when(CANCEL).nothing()
 
 
@@ -97,5 +97,5 @@ def test_support_refunds_what_was_captured() -> None:
     "history",
     [[HELD], [AUTHORIZING], [AUTHORIZING, AUTHORIZED], [AUTHORIZING, AUTHORIZED, CAPTURING], [declined("risk")]],
 )
-def test_what_was_not_captured_cannot_be_refunded(history: list[Event]) -> None:
+def test_a_payment_that_was_not_captured_cannot_be_refunded(history: list[Event]) -> None:
     given(*history).when(REFUND).refused("payment-not-captured")

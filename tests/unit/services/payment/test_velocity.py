@@ -1,15 +1,23 @@
-"""What is remembered of payments: what counts, for how long, and how much of it."""
+"""The payment history of the risk check: what counts, for how long, and how much is remembered."""
 
 from time import perf_counter
 from typing import Any
 
 import pytest
 
+from services.common.money import Money
 from services.payment.events import AuthorizationRequested, Event, PaymentCaptured, PaymentDeclined
 from services.payment.risk import Allow, Features, Hold, Rules
-from services.payment.velocity import REMEMBERED, Attempt, Velocity, features, heed, judge, observe
-from shared.money import Money
-from tests.unit.payment.till import ANN, HELD
+from services.payment.velocity import (
+    MAX_PER_KEY,
+    Attempt,
+    Velocity,
+    assess_attempt,
+    features,
+    record_alert,
+    record_event,
+)
+from tests.unit.services.payment.words import ANN, HELD
 
 RULES = Rules()
 NOON = 1_767_268_800_000
@@ -36,7 +44,7 @@ def bought(number: int, amount: Money) -> PaymentCaptured:
 def remembering(*events: Event, at: int = NOON) -> Velocity:
     velocity = Velocity()
     for event in events:
-        observe(velocity, event, at)
+        record_event(velocity, event, at)
     return velocity
 
 
@@ -48,7 +56,7 @@ def alert(customer: str = "", token: str = "", score: int = 80, at: int = NOON) 
     return {"customer_id": customer, "payment_token": token, "score": score, "reasons": ["odd"], "at": at}
 
 
-def test_a_first_payment_is_one_of_one() -> None:
+def test_a_first_payment_counts_as_one() -> None:
     assert of_next(Velocity()) == Features(
         amount=euro(1000),
         attempts=1,
@@ -66,13 +74,13 @@ def test_payments_of_the_customer_are_counted_held_and_declined_ones_too() -> No
     assert of_next(remembering(tried(1), tried(2), HELD, declined(3, by="risk"))).attempts == 5
 
 
-def test_a_payment_counts_once_however_often_it_is_heard_of() -> None:
+def test_a_payment_counts_once_however_often_its_events_arrive() -> None:
     twice = remembering(tried(1), tried(1), declined(1), declined(1), bought(2, euro(5)), bought(2, euro(5)))
     assert of_next(twice) == of_next(remembering(tried(1), declined(1), bought(2, euro(5))))
     assert of_next(twice).attempts == 2
 
 
-def test_the_judged_payment_is_not_counted_twice() -> None:
+def test_the_assessed_payment_is_not_counted_twice() -> None:
     velocity = remembering(tried(1))
     assert features(velocity, Attempt("p1", ANN, euro(1000), CARD, NOON), RULES).attempts == 1
 
@@ -81,7 +89,7 @@ def test_only_the_providers_no_is_a_decline() -> None:
     assert of_next(remembering(declined(1), declined(2, by="risk"), declined(3, by="review"))).declines == 1
 
 
-def test_what_lies_before_the_window_does_not_count() -> None:
+def test_payments_before_the_window_do_not_count() -> None:
     velocity = remembering(tried(1), declined(2), tried(3, customer="bob"))
     inside, outside = of_next(velocity, at=NOON + 10 * MINUTE - 1), of_next(velocity, at=NOON + 10 * MINUTE)
     assert (inside.attempts, inside.declines, inside.customers) == (3, 1, 2)
@@ -99,11 +107,11 @@ def test_many_customers_with_one_card_are_noticed() -> None:
     )
 
 
-def test_the_test_cards_that_everybody_uses_tell_nothing() -> None:
+def test_shared_test_cards_are_left_out_of_the_counts() -> None:
     velocity = remembering(*(tried(n, customer=f"c{n}", token="tok_ok") for n in range(30)))
     shared = of_next(velocity, token="tok_ok")
     assert (shared.customers, shared.tokens) == (0, 0)
-    heed(velocity, alert(token="tok_ok"))
+    record_alert(velocity, alert(token="tok_ok"))
     assert of_next(velocity, token="tok_ok").alert_score == 0
 
 
@@ -116,17 +124,17 @@ def test_an_amount_is_compared_with_what_the_customer_usually_spends() -> None:
 def test_a_customer_is_a_newcomer_until_the_third_purchase_in_that_currency() -> None:
     velocity = remembering(bought(1, euro(1000)), bought(2, euro(2000)), bought(3, Money(300, "JPY")))
     assert of_next(velocity).is_newcomer
-    observe(velocity, bought(4, euro(1000)), NOON)
+    record_event(velocity, bought(4, euro(1000)), NOON)
     assert not of_next(velocity).is_newcomer
 
 
 def test_an_alert_counts_for_its_customer_and_its_card_for_a_day() -> None:
     for about in (alert(customer=ANN), alert(token=CARD)):
         velocity = Velocity()
-        heed(velocity, about)
+        record_alert(velocity, about)
         assert of_next(velocity, at=NOON + RULES.alert_ms - 1).alert_score == 80
         assert of_next(velocity, at=NOON + RULES.alert_ms).alert_score == 0
-        assert judge(velocity, Attempt("p1", "bob", euro(1000), "tok_ok_b", NOON), RULES) == Allow()
+        assert assess_attempt(velocity, Attempt("p1", "bob", euro(1000), "tok_ok_b", NOON), RULES) == Allow()
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 2)])
@@ -138,7 +146,7 @@ def test_a_milder_alert_counts_once_the_worse_is_over_in_whatever_order_they_com
     ]
     velocity = Velocity()
     for number in order:
-        heed(velocity, heard[number])
+        record_alert(velocity, heard[number])
     assert of_next(velocity, at=NOON + MINUTE).alert_score == 95
     assert of_next(velocity, at=NOON + RULES.alert_ms).alert_score == 60
     assert of_next(velocity, at=NOON + MINUTE + RULES.alert_ms).alert_score == 0
@@ -147,47 +155,47 @@ def test_a_milder_alert_counts_once_the_worse_is_over_in_whatever_order_they_com
 
 def test_the_worst_of_two_alerts_counts() -> None:
     velocity = Velocity()
-    heed(velocity, alert(customer=ANN, score=55))
-    heed(velocity, alert(token=CARD, score=70))
+    record_alert(velocity, alert(customer=ANN, score=55))
+    record_alert(velocity, alert(token=CARD, score=70))
     assert of_next(velocity).alert_score == 70
 
 
 def test_a_burst_of_card_testing_is_held() -> None:
     velocity = remembering(*(declined(n, token=f"tok_declined_{n}") for n in range(4)))
-    verdict = judge(velocity, Attempt("p9", ANN, euro(100), "tok_ok_x", NOON), RULES)
+    verdict = assess_attempt(velocity, Attempt("p9", ANN, euro(100), "tok_ok_x", NOON), RULES)
     assert verdict == Hold(("5 means of payment used by this customer within 10 minutes",))
 
 
-def test_of_one_customer_or_card_only_the_latest_is_remembered() -> None:
-    velocity = remembering(*(tried(n) for n in range(3 * REMEMBERED)))
-    for number in range(3 * REMEMBERED):
-        observe(velocity, tried(1000 + number, customer=f"c{number}"), NOON)
-    assert list(velocity.customers[ANN].attempts)[-1] == f"p{3 * REMEMBERED - 1}"
-    assert len(velocity.customers[ANN].attempts) == len(velocity.tokens[CARD]) == REMEMBERED
+def test_only_the_latest_payments_of_a_customer_or_card_are_remembered() -> None:
+    velocity = remembering(*(tried(n) for n in range(3 * MAX_PER_KEY)))
+    for number in range(3 * MAX_PER_KEY):
+        record_event(velocity, tried(1000 + number, customer=f"c{number}"), NOON)
+    assert list(velocity.customers[ANN].attempts)[-1] == f"p{3 * MAX_PER_KEY - 1}"
+    assert len(velocity.customers[ANN].attempts) == len(velocity.tokens[CARD]) == MAX_PER_KEY
 
 
-def test_who_was_not_heard_of_for_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.payment.velocity.KNOWN", 3)
+def test_the_customer_not_seen_for_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.payment.velocity.MAX_KEYS", 3)
     velocity = Velocity()
     for number, customer in enumerate(["ann", "bob", "ann", "cid", "dan"]):
-        observe(velocity, tried(number, customer=customer, token=f"tok_ok_{customer}"), NOON)
-        heed(velocity, alert(customer=customer))
+        record_event(velocity, tried(number, customer=customer, token=f"tok_ok_{customer}"), NOON)
+        record_alert(velocity, alert(customer=customer))
     assert list(velocity.customers) == ["ann", "cid", "dan"]
     assert list(velocity.tokens) == ["tok_ok_ann", "tok_ok_cid", "tok_ok_dan"]
     assert list(velocity.alerts) == ["ann", "cid", "dan"]
 
 
 def test_a_verdict_takes_much_less_than_a_millisecond() -> None:
-    """On the worst customer there can be: everything that is remembered is full."""
-    velocity = remembering(*(tried(n, token=f"tok_ok_{n}") for n in range(REMEMBERED)))
-    for n in range(REMEMBERED):
-        observe(velocity, declined(n), NOON)
-        observe(velocity, bought(n, euro(n)), NOON)
-        observe(velocity, tried(1000 + n, customer=f"c{n}"), NOON)
+    """The customer is the worst possible one: every memory is full."""
+    velocity = remembering(*(tried(n, token=f"tok_ok_{n}") for n in range(MAX_PER_KEY)))
+    for n in range(MAX_PER_KEY):
+        record_event(velocity, declined(n), NOON)
+        record_event(velocity, bought(n, euro(n)), NOON)
+        record_event(velocity, tried(1000 + n, customer=f"c{n}"), NOON)
     attempt = Attempt("next", ANN, euro(1000), CARD, NOON)
     took = []
     for _ in range(200):
         start = perf_counter()
-        judge(velocity, attempt, RULES)
+        assess_attempt(velocity, attempt, RULES)
         took.append(perf_counter() - start)
     assert sorted(took)[len(took) // 2] < 0.001

@@ -1,5 +1,6 @@
-"""Words of the payment's tests: one payment of Ann's, what may be asked of it, and what the provider may say."""
+"""The vocabulary of the payment's tests: one payment of Ann, and short names for commands, events and answers."""
 
+from services.common.money import Money
 from services.payment import decider
 from services.payment.commands import (
     CancelPayment,
@@ -27,8 +28,7 @@ from services.payment.events import (
     VoidRequested,
 )
 from services.payment.risk import Allow, Verdict
-from shared.money import Money
-from tests.unit.given import Scenario
+from tests.unit.services.given import Scenario
 
 given = Scenario(decider).given
 

@@ -1,4 +1,4 @@
-"""The provider as its customers see it: over HTTP, in this process."""
+"""The provider's HTTP API, called in this process."""
 
 import asyncio
 import time
@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from infra.settings import Settings
 from services.psp.api import create_app
 from services.psp.ledger import Ledger
-from shared.settings import Settings
 
 
 class Provider:
-    """In this process: no server, no waiting, and chance is what the test says."""
+    """The provider without a server or delays; the test decides what chance says."""
 
     def __init__(self, ledger: Ledger, chances: Sequence[float] = (), **settings: Any) -> None:
         quick = Settings(_env_file=None, **{"psp_latency_ms": 0, "psp_late_seconds": 0} | settings)
@@ -28,7 +28,7 @@ class Provider:
         return asyncio.run(self._send("GET", path))
 
     def post(self, path: str, key: str = "", **body: Any) -> httpx.Response:
-        """What is not said is as it is usually said."""
+        """Posts an operation. Fields that are not given have their usual values."""
         usual: dict[str, Any] = {"payment_id": self.payment_id}
         if path != "/voids":
             usual |= {"amount": 6370, "currency": "EUR"}
@@ -82,7 +82,7 @@ def test_the_same_key_gets_the_same_answer_and_another_body_is_refused(provider:
     assert code(provider.post("/captures", key="k1")) == (422, "idempotency-key-reused")
 
 
-def test_what_is_against_the_rules_is_refused(provider: Provider) -> None:
+def test_an_operation_against_the_rules_is_refused(provider: Provider) -> None:
     assert code(provider.post("/captures")) == (409, "not-authorized")
     provider.post("/authorizations")
     provider.post("/captures")
@@ -90,13 +90,13 @@ def test_what_is_against_the_rules_is_refused(provider: Provider) -> None:
     assert code(provider.post("/voids")) == (409, "already-captured")
 
 
-def test_it_tells_what_it_has_done_for_a_payment(provider: Provider) -> None:
+def test_the_provider_lists_the_movements_of_a_payment(provider: Provider) -> None:
     assert code(provider.get(f"/payments/{provider.payment_id}")) == (404, "payment-unknown")
     answer = provider.post("/authorizations").json()
     provider.post("/voids")
-    told = provider.get(f"/payments/{provider.payment_id}").json()
-    assert [(it["kind"], it["amount"]) for it in told["movements"]] == [("authorized", 6370), ("voided", 6370)]
-    assert told["movements"][0]["reference"] == answer["reference"]
+    shown = provider.get(f"/payments/{provider.payment_id}").json()
+    assert [(it["kind"], it["amount"]) for it in shown["movements"]] == [("authorized", 6370), ("voided", 6370)]
+    assert shown["movements"][0]["reference"] == answer["reference"]
 
 
 def test_the_ledger_can_be_read_on_from_where_one_was(provider: Provider) -> None:
@@ -123,7 +123,7 @@ def test_the_ledger_can_be_read_on_from_where_one_was(provider: Provider) -> Non
         {"more": "fields"},
     ],
 )
-def test_what_makes_no_sense_is_refused(provider: Provider, wrong: dict[str, Any]) -> None:
+def test_an_invalid_operation_is_refused(provider: Provider, wrong: dict[str, Any]) -> None:
     assert code(provider.post("/authorizations", **wrong)) == (422, "invalid")
     assert provider.get("/ledger").json()["movements"] == []
 

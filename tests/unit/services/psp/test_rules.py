@@ -1,8 +1,8 @@
-"""What the provider does and does not do with money."""
+"""The rules of the simulated provider: which operation is allowed after which."""
 
 import pytest
 
-from services.psp.rules import Deed, Request, decide
+from services.psp.rules import Entry, Request, decide
 from shared.errors import Refused
 
 AUTHORIZE = Request("authorize", "p1", 6370, "EUR", "tok_ok")
@@ -10,15 +10,15 @@ CAPTURE = Request("capture", "p1", 6370, "EUR")
 VOID = Request("void", "p1")
 REFUND = Request("refund", "p1", 6370, "EUR")
 
-AUTHORIZED = Deed("authorized", 6370, "EUR", "tok_ok")
-DECLINED = Deed("declined", 6370, "EUR", "tok_declined", "the card was declined")
-CAPTURED = Deed("captured", 6370, "EUR", "tok_ok")
-VOIDED = Deed("voided", 6370, "EUR", "tok_ok")
-REFUNDED = Deed("refunded", 6370, "EUR", "tok_ok")
+AUTHORIZED = Entry("authorized", 6370, "EUR", "tok_ok")
+DECLINED = Entry("declined", 6370, "EUR", "tok_declined", "the card was declined")
+CAPTURED = Entry("captured", 6370, "EUR", "tok_ok")
+VOIDED = Entry("voided", 6370, "EUR", "tok_ok")
+REFUNDED = Entry("refunded", 6370, "EUR", "tok_ok")
 
 
 @pytest.mark.parametrize(
-    ("done", "request_", "deed"),
+    ("before", "request_", "entry"),
     [
         ([], AUTHORIZE, AUTHORIZED),
         ([AUTHORIZED], CAPTURE, CAPTURED),
@@ -28,8 +28,10 @@ REFUNDED = Deed("refunded", 6370, "EUR", "tok_ok")
         ([DECLINED, AUTHORIZED], CAPTURE, CAPTURED),
     ],
 )
-def test_the_way_of_money(done: list[Deed], request_: Request, deed: Deed) -> None:
-    assert decide(request_, done) == deed
+def test_money_is_authorised_then_captured_or_voided_and_refunded(
+    before: list[Entry], request_: Request, entry: Entry
+) -> None:
+    assert decide(request_, before) == entry
 
 
 @pytest.mark.parametrize(
@@ -43,16 +45,16 @@ def test_the_way_of_money(done: list[Deed], request_: Request, deed: Deed) -> No
     ],
 )
 def test_some_tokens_are_declined(token: str, reason: str) -> None:
-    assert decide(AUTHORIZE._replace(token=token), []) == Deed("declined", 6370, "EUR", token, reason)
+    assert decide(AUTHORIZE._replace(token=token), []) == Entry("declined", 6370, "EUR", token, reason)
 
 
 @pytest.mark.parametrize("token", ["tok_ok", "tok_timeout", "tok_flaky", "tok_ok_of_ann", "tok_flaky_of_bob"])
-def test_some_are_not(token: str) -> None:
+def test_the_other_test_tokens_are_approved(token: str) -> None:
     assert decide(AUTHORIZE._replace(token=token), []).kind == "authorized"
 
 
 @pytest.mark.parametrize(
-    ("done", "request_", "code"),
+    ("before", "request_", "code"),
     [
         ([AUTHORIZED], AUTHORIZE, "already-authorized"),
         ([], CAPTURE, "not-authorized"),
@@ -71,9 +73,9 @@ def test_some_are_not(token: str) -> None:
         ([AUTHORIZED, CAPTURED], REFUND._replace(currency="USD"), "currency-mixed"),
     ],
 )
-def test_what_it_does_not_do(done: list[Deed], request_: Request, code: str) -> None:
+def test_an_operation_out_of_turn_is_refused(before: list[Entry], request_: Request, code: str) -> None:
     with pytest.raises(Refused) as refusal:
-        decide(request_, done)
+        decide(request_, before)
     assert refusal.value.code == code
 
 

@@ -1,4 +1,4 @@
-"""Who may say that they are who: tokens of the shop itself, and of an issuer that it trusts."""
+"""Authentication: tokens of the shop itself, and of an issuer that it trusts."""
 
 import json
 import threading
@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from pydantic import SecretStr
 
+from infra.settings import Settings
 from shared.errors import OperatorError
 from shared.http.auth import Principal, Tokens
 from shared.http.problems import Problem
-from shared.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ def anyio_backend() -> str:
 
 
 def signed(secret: str = SECRET, algorithm: str = "HS256", **changes: Any) -> str:
-    """A token as the shop mints them, but for the changes; None leaves a claim out."""
+    """Signs a token as the shop would, with these changes; None leaves a claim out."""
     claims = {
         "iss": "till-roll",
         "aud": "till-roll",
@@ -61,7 +61,7 @@ async def test_a_token_says_who_it_was_given_to() -> None:
 
 
 @pytest.mark.parametrize("authorization", [None, "", "Basic YW5uOmFubg==", "bearer", "Bearer"])
-async def test_without_a_token_one_is_nobody(authorization: str | None) -> None:
+async def test_a_request_without_a_token_is_unauthenticated(authorization: str | None) -> None:
     assert (await refusal(Tokens(SETTINGS), authorization)).code == "unauthenticated"
 
 
@@ -88,11 +88,11 @@ async def test_a_forged_token_is_refused(kind: str) -> None:
     assert (await refusal(Tokens(SETTINGS), f"Bearer {FORGERIES[kind]}")).code == "token-invalid"
 
 
-async def test_the_forgeries_are_forged_only_where_they_say() -> None:
+async def test_the_forged_tokens_are_valid_but_for_what_they_say() -> None:
     assert (await Tokens(SETTINGS).principal(f"Bearer {signed()}")).subject == "ann"
 
 
-async def test_an_expired_token_is_told_from_a_forged_one() -> None:
+async def test_an_expired_token_has_its_own_problem_type() -> None:
     tokens = Tokens(SETTINGS)
     assert (await refusal(tokens, f"Bearer {tokens.mint('ann', ['customer'], -1)}")).code == "token-expired"
 
@@ -108,10 +108,20 @@ async def test_a_token_that_was_good_is_refused_once_it_has_expired() -> None:
     assert (await refusal(tokens, f"Bearer {token}")).code == "token-expired"
 
 
-async def test_a_role_that_the_shop_does_not_know_is_no_role() -> None:
-    principal = await Tokens(SETTINGS).principal(f"Bearer {signed(roles=['operator', 'emperor'])}")
-    assert principal.roles == {"operator"}
-    assert (await Tokens(SETTINGS).principal(f"Bearer {signed(roles=None)}")).roles == frozenset()
+async def test_the_roles_of_a_token_are_those_it_was_signed_with() -> None:
+    principal = await Tokens(SETTINGS).principal(f"Bearer {signed(roles=['operator', 'analyst'])}")
+    assert principal.roles == {"operator", "analyst"}
+
+
+@pytest.mark.parametrize("claim", [None, [], "operator", {"operator": True}, [["operator"]], [7, None], 7])
+async def test_a_roles_claim_that_is_no_list_of_names_grants_no_role(claim: Any) -> None:
+    assert (await Tokens(SETTINGS).principal(f"Bearer {signed(roles=claim)}")).roles == frozenset()
+
+
+async def test_a_role_that_no_route_asks_for_opens_no_door() -> None:
+    emperor = await Tokens(SETTINGS).principal(f"Bearer {signed(roles=['emperor'])}")
+    with pytest.raises(Problem, match="operator"):
+        emperor.require("operator")
 
 
 def test_a_role_is_needed_where_it_is_asked_for() -> None:
@@ -130,7 +140,7 @@ def test_a_shop_without_a_decent_secret_does_not_open(secret: str) -> None:
 
 
 class Issuer:
-    """An OpenID provider, as far as a resource server sees one: discovery, and keys that it may change."""
+    """An OpenID provider as a resource server sees it: discovery, and keys that it may change."""
 
     def __init__(self) -> None:
         self.keys: dict[str, rsa.RSAPrivateKey] = {}
@@ -192,7 +202,7 @@ async def test_a_token_of_the_issuer_the_shop_trusts_is_accepted_beside_its_own(
     assert (await tokens.principal(f"Bearer {tokens.mint('ann', ['customer'], HOUR)}")).subject == "ann"
 
 
-async def test_keys_that_the_issuer_has_changed_are_fetched_anew(issuer: Issuer) -> None:
+async def test_changed_keys_of_the_issuer_are_fetched_again(issuer: Issuer) -> None:
     tokens = trusting(issuer)
     await tokens.principal(f"Bearer {issuer.token()}")
     old = issuer.token(sub="mallory")
@@ -210,7 +220,7 @@ async def test_a_token_in_the_issuers_name_needs_the_issuers_key(issuer: Issuer)
 
 
 async def test_the_public_key_of_the_issuer_is_no_secret_to_sign_with(issuer: Issuer) -> None:
-    """The oldest trick: HS256, with the key that everyone may know."""
+    """The oldest trick is HS256 signed with the public key."""
     [key] = issuer.keys.values()
     pem = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     header, claims, _ = issuer.token().split(".")
@@ -226,7 +236,7 @@ async def test_the_shops_own_tokens_are_not_taken_from_the_issuer(issuer: Issuer
     assert (await refusal(trusting(issuer), f"Bearer {forged}")).code == "token-invalid"
 
 
-async def test_while_the_issuer_is_away_its_tokens_cannot_be_judged_and_the_shops_own_can(issuer: Issuer) -> None:
+async def test_while_the_issuer_is_down_only_the_shops_own_tokens_are_accepted(issuer: Issuer) -> None:
     tokens = trusting(issuer)
     issuer.server.shutdown()
     issuer.server.server_close()

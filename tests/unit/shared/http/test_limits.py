@@ -4,7 +4,7 @@ from shared.http.limits import RateLimit
 from shared.http.problems import Problem
 
 
-def test_who_asks_too_much_is_told_when_to_come_back() -> None:
+def test_a_caller_over_the_limit_is_told_when_to_come_back() -> None:
     limit = RateLimit(per_second=1)
     for _ in range(2):
         limit.take("ann")
@@ -15,14 +15,14 @@ def test_who_asks_too_much_is_told_when_to_come_back() -> None:
     assert int(refused.value.headers["Retry-After"]) >= 1
 
 
-def test_one_caller_does_not_use_up_what_another_may_ask() -> None:
+def test_the_limit_of_one_caller_is_not_used_up_by_another() -> None:
     limit = RateLimit(per_second=1)
     for _ in range(2):
         limit.take("ann")
     limit.take("bob")
 
 
-def test_a_shop_without_a_limit_refuses_nobody() -> None:
+def test_without_a_limit_no_caller_is_refused() -> None:
     limit = RateLimit(per_second=0)
     for _ in range(10_000):
         limit.take("ann")

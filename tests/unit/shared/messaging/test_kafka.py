@@ -1,23 +1,23 @@
-"""From settings to what a Kafka client is given, for the local cluster and for managed ones."""
+"""Settings become the options of Kafka clients, for the local cluster and for managed ones."""
 
 import ssl
 from pathlib import Path
 
 import pytest
 
+from infra.settings import Settings
 from shared.errors import OperatorError
-from shared.kafka import client_options
-from shared.settings import Settings
+from shared.messaging.kafka import client_options
 
 
-def test_the_local_cluster_needs_addresses_only() -> None:
+def test_the_local_kafka_cluster_needs_addresses_only() -> None:
     assert client_options(Settings.load(kafka_brokers=3, kafka_port=9092)) == {
         "bootstrap_servers": "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094",
         "security_protocol": "PLAINTEXT",
     }
 
 
-def test_a_managed_cluster_is_given_credentials_over_tls() -> None:
+def test_a_managed_kafka_cluster_is_given_credentials_over_tls() -> None:
     options = client_options(
         Settings.load(
             kafka_bootstrap="broker.example:9092",
@@ -40,7 +40,7 @@ def test_a_managed_cluster_is_given_credentials_over_tls() -> None:
     }
 
 
-def test_a_certificate_that_is_not_there_is_told_with_its_setting(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError) as told:
+def test_a_missing_kafka_certificate_is_reported_with_its_setting(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError) as error:
         client_options(Settings.load(kafka_security_protocol="SSL", kafka_ssl_cafile=tmp_path / "absent.pem"))
-    assert "TILL_KAFKA_SSL_CAFILE" in told.value.hint
+    assert "TILL_KAFKA_SSL_CAFILE" in error.value.hint

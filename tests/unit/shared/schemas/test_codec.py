@@ -1,4 +1,4 @@
-"""Events to bytes and back. The bytes are Avro's own, so any other library must read the same out of them."""
+"""The codec: events become bytes and come back, and any other Avro library reads the same values from the bytes."""
 
 import json
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.codec import Codec, Undecodable, UnknownSchema, schema_id_of
-from shared.schemas import EventSchema
+from shared.schemas.codec import Codec, Undecodable, UnknownSchema, schema_id_of
+from shared.schemas.contract.event_schemas import EventSchema, ReadingPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def schema_of(definition: dict[str, Any], version: int = 1) -> EventSchema:
 def codec_for(event_type: type, definition: dict[str, Any], schema_id: int = 7) -> Codec:
     codec, schema = Codec(), schema_of(definition)
     codec.bind(event_type, schema, schema_id)
-    codec.learn(schema_id, schema.parsed, schema.record, schema.parsed, event_type)
+    codec.learn(schema_id, ReadingPlan(schema.record, schema.parsed, schema.parsed), event_type)
     return codec
 
 
@@ -107,7 +107,7 @@ def test_an_event_comes_back_from_its_bytes(sale: Sold) -> None:
 
 
 @given(sales)
-def test_the_same_event_has_always_the_same_bytes(sale: Sold) -> None:
+def test_an_event_always_has_the_same_bytes(sale: Sold) -> None:
     assert CODEC.encode(sale) == codec_for(Sold, SOLD).encode(sale)
 
 
@@ -120,7 +120,7 @@ def test_another_avro_library_reads_the_same_event(sale: Sold) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Tuples and lists are one to Avro."""
+    """Turns tuples into lists, because Avro does not tell them apart."""
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -132,12 +132,12 @@ def test_the_schema_id_stands_in_front_as_every_confluent_client_expects_it() ->
 
 
 @pytest.mark.parametrize("value", [b"", b"\x00", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x07abc", b'{"json": true}'])
-def test_what_has_no_schema_id_in_front_is_not_an_event(value: bytes) -> None:
+def test_a_value_without_a_schema_id_in_front_is_undecodable(value: bytes) -> None:
     with pytest.raises(Undecodable, match="wire format"):
         CODEC.decode(value)
 
 
-def test_an_id_nobody_told_us_of_is_named() -> None:
+def test_an_unknown_schema_id_is_named_in_the_error() -> None:
     with pytest.raises(UnknownSchema, match="4294967295") as unknown:
         CODEC.decode(b"\x00\xff\xff\xff\xff")
     assert unknown.value.schema_id == 4294967295
@@ -152,21 +152,21 @@ def test_an_event_that_was_cut_off_is_never_read_as_another(data: st.DataObject)
 
 
 @given(st.binary(min_size=1, max_size=20))
-def test_bytes_that_are_left_over_are_not_passed_over(more: bytes) -> None:
+def test_bytes_left_over_after_an_event_are_an_error(more: bytes) -> None:
     with pytest.raises(Undecodable, match=f"{len(more)} bytes are left over"):
         CODEC.decode(CODEC.encode(A_SALE) + more)
 
 
 @given(st.binary(max_size=60))
-def test_whatever_follows_a_known_id_is_an_event_or_undecodable(garbage: bytes) -> None:
-    """No other exception, whatever fastavro makes of it: a consumer tells poison by this."""
+def test_any_bytes_after_a_known_schema_id_are_an_event_or_undecodable(garbage: bytes) -> None:
+    """No other exception is raised, whatever fastavro does: consumers recognise poison messages by `Undecodable`."""
     with suppress(Undecodable):
         assert isinstance(CODEC.decode(b"\x00\x00\x00\x00\x07" + garbage), Sold)
 
 
 def test_a_message_of_another_service_is_read_as_plain_fields() -> None:
     codec, schema = Codec(), schema_of(SOLD)
-    codec.learn(7, schema.parsed, schema.record)
+    codec.learn(7, ReadingPlan(schema.record, schema.parsed))
     assert plain(codec.decode(CODEC.encode(A_SALE))) == plain(asdict(A_SALE))
 
 
@@ -193,14 +193,14 @@ OPENED_2 = OPENED_1 | {
 def test_an_event_of_an_older_version_is_read_as_todays() -> None:
     old, new = schema_of(OPENED_1), schema_of(OPENED_2, version=2)
     codec = Codec()
-    codec.learn(1, old.parsed, old.record, new.parsed, Opened)
-    codec.learn(2, new.parsed, new.record, new.parsed, Opened)
+    codec.learn(1, ReadingPlan(old.record, old.parsed, new.parsed), Opened)
+    codec.learn(2, ReadingPlan(new.record, new.parsed, new.parsed), Opened)
     codec.bind(Opened, new, 2)
     assert codec.decode(b"\x00\x00\x00\x00\x01\x06ann") == Opened("ann", "web")
     assert codec.decode(codec.encode(Opened("bob", "app"))) == Opened("bob", "app")
 
 
-def test_fields_go_where_they_belong_whatever_their_order_in_the_schema() -> None:
+def test_fields_are_matched_by_name_whatever_their_order_in_the_schema() -> None:
     codec = codec_for(Opened, OPENED_2)
     assert codec.encode(Opened(customer="ann", channel="app")) == b"\x00\x00\x00\x00\x07\x06app\x06ann"
     assert codec.decode(b"\x00\x00\x00\x00\x07\x06app\x06ann") == Opened(customer="ann", channel="app")

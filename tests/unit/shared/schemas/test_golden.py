@@ -1,4 +1,4 @@
-"""Every event version ever released is in the archive, unchanged, and is read by today's code as it should be."""
+"""The golden archive holds every released event version, unchanged, and today's code reads each as intended."""
 
 import json
 import shutil
@@ -11,11 +11,11 @@ import avro.io
 import avro.schema
 import pytest
 
-from infra.events import declared_services
-from shared.codec import MAGIC, PREFIX, Codec, Undecodable
-from shared.released import locked
-from shared.schemas import ROOT, load_schemas
-from shared.settings import Settings
+from infra.settings import Settings
+from services.shop.services import shop_services
+from shared.schemas.codec import MAGIC, PREFIX, Codec, Undecodable
+from shared.schemas.contract.event_schemas import ROOT, load_schemas
+from shared.schemas.contract.release_lock import locked_checksums
 from tests.golden import FOLDER, Golden, archive, sum_of, sums
 from tests.golden.__main__ import main as add_missing
 
@@ -25,10 +25,10 @@ every_one = pytest.mark.parametrize("golden", ARCHIVE, ids=str)
 
 
 def event_classes() -> dict[tuple[str, str], type]:
-    """By topic and type, what the services make of a record."""
+    """Returns the class that a service uses for a record, by topic and type."""
     return {
         (topic, kind.__name__): kind
-        for service in declared_services(Settings.load())
+        for service in shop_services(Settings.load())
         for topic, kinds in [(service.decider.topic, service.decider.events)]
         + [(topic, (kind,)) for topic, kind in service.documents.items()]
         for kind in kinds
@@ -39,10 +39,10 @@ CLASSES = event_classes()
 
 
 def decode(golden: Golden, body: bytes) -> Any:
-    reading = SCHEMAS.reading(golden.schema.text)
-    kind = CLASSES.get((golden.schema.topic, reading.record.rpartition(".")[2]))
+    plan = SCHEMAS.plan_reading(golden.schema.text)
+    kind = CLASSES.get((golden.schema.topic, plan.record.rpartition(".")[2]))
     codec = Codec()
-    codec.learn(1, reading.writer, reading.record, reading.reader, kind, reading.upcast)
+    codec.learn(1, plan, kind)
     return codec.decode(PREFIX.pack(MAGIC, 1) + body)
 
 
@@ -51,7 +51,7 @@ def as_json(event: Any) -> Any:
 
 
 @every_one
-def test_an_old_event_is_read_as_it_is_meant_today(golden: Golden) -> None:
+def test_an_event_of_any_released_version_is_read_as_intended_today(golden: Golden) -> None:
     event = decode(golden, golden.body)
     assert as_json(event) == golden.value, f"If {golden} is meant to be read so now, say so in tests/golden/today.json"
     if not isinstance(event, dict):
@@ -63,8 +63,8 @@ def test_all_events_of_services_are_read_into_their_classes() -> None:
 
 
 @every_one
-def test_another_implementation_reads_the_value_that_was_written(golden: Golden) -> None:
-    """Apache's own Python library, with the schema that wrote it and nothing of ours."""
+def test_apaches_library_reads_the_value_that_was_written(golden: Golden) -> None:
+    """Reads with Apache's Python library and the schema that wrote the bytes, without any code of ours."""
     reader = avro.io.DatumReader(avro.schema.parse(golden.schema.text))
     body = BytesIO(golden.body)
     assert reader.read(avro.io.BinaryDecoder(body)) == golden.written
@@ -79,7 +79,7 @@ def test_an_event_that_is_cut_short_anywhere_is_refused(golden: Golden) -> None:
 
 
 @every_one
-def test_an_event_with_something_behind_it_is_refused(golden: Golden) -> None:
+def test_an_event_with_a_byte_after_it_is_refused(golden: Golden) -> None:
     with pytest.raises(Undecodable, match="1 bytes are left over"):
         decode(golden, golden.body + b"\0")
 
@@ -91,23 +91,23 @@ def test_a_union_that_is_out_of_range_is_refused_in_words() -> None:
         decode(counted, counted.body[:branch] + b"\x0a\x44")
 
 
-def test_every_released_version_is_in_the_archive() -> None:
-    released = {path.removesuffix(".avsc") for path in locked(ROOT) if not path.startswith("shared/")}
+def test_every_released_version_is_in_the_golden_archive() -> None:
+    released = {path.removesuffix(".avsc") for path in locked_checksums(ROOT) if not path.startswith("shared/")}
     assert {str(golden) for golden in ARCHIVE} == released, "Add what is missing with: python -m tests.golden"
 
 
 def unfrozen(folder: Path) -> list[str]:
-    """Files that are not what the checksums say, or that these do not know."""
+    """Returns the files that differ from their checksum, have none, or are missing."""
     files = {str(file.relative_to(folder)): sum_of(file) for file in folder.glob("*/*.json")}
     frozen = sums(folder)
     return [path for path in files.keys() | frozen.keys() if files.get(path) != frozen.get(path)]
 
 
-def test_the_archive_is_as_it_was_frozen() -> None:
+def test_the_golden_archive_matches_its_checksums() -> None:
     assert unfrozen(FOLDER) == []
 
 
-def test_a_change_in_the_archive_is_seen(tmp_path: Path) -> None:
+def test_a_change_in_the_golden_archive_is_detected(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(FOLDER, tmp_path / "golden"))
     kept = copy / "cart" / "ItemAdded.v1.json"
     kept.write_text(kept.read_text().replace("MUG-350", "MUG-351"))
@@ -116,7 +116,7 @@ def test_a_change_in_the_archive_is_seen(tmp_path: Path) -> None:
     assert sorted(unfrozen(copy)) == ["cart/CartOpened.v1.json", "cart/Invented.v1.json", "cart/ItemAdded.v1.json"]
 
 
-def test_adding_writes_what_is_missing_and_never_what_is_there(tmp_path: Path) -> None:
+def test_adding_to_the_golden_archive_never_changes_an_existing_file(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(FOLDER, tmp_path / "golden"))
     kept, missing = copy / "cart" / "ItemAdded.v1.json", copy / "cart" / "CartOpened.v1.json"
     kept.write_text("changed")
@@ -128,7 +128,7 @@ def test_adding_writes_what_is_missing_and_never_what_is_there(tmp_path: Path) -
     assert sums(copy) == sums(FOLDER)
 
 
-def test_what_was_frozen_and_is_gone_is_not_made_again(tmp_path: Path) -> None:
+def test_a_lost_golden_file_is_reported_and_not_recreated(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(FOLDER, tmp_path / "golden"))
     (copy / "cart" / "CartOpened.v1.json").unlink()
     with pytest.raises(SystemExit, match=r"cart/CartOpened\.v1\.json"):

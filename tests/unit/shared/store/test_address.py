@@ -1,12 +1,12 @@
-"""The short way to the database's address finds what Settings finds, from whatever source."""
+"""The database's address without Settings is the one of Settings, whatever the sources say."""
 
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from shared.address import database_url
-from shared.settings import Settings
+from infra.settings import Settings
+from shared.store.address import database_url
 
 GIVEN: list[dict[str, str]] = [
     {},
@@ -18,7 +18,7 @@ GIVEN: list[dict[str, str]] = [
 ]
 
 
-def test_it_is_as_settings_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_is_the_one_that_settings_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILL_HOME", "home")
     (tmp_path / "home").mkdir()

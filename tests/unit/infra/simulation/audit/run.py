@@ -1,11 +1,11 @@
-"""A small run whose books balance: one order confirmed, one refused, one cancelled after it was paid, one in review."""
+"""A small run whose books balance: one order confirmed, one declined, one cancelled after payment, one in review."""
 
 from dataclasses import replace
 from typing import Any
 
-from infra.shoppers.books import Evidence, Movement, Order, Violation, violations
-from infra.shoppers.ledger import Answered, Asked, CancelAccepted, CheckedOut, Entry, Ledger, Opening
-from shared.money import Money
+from infra.simulation.audit.books import Evidence, Movement, Order, Violation, violations
+from infra.simulation.audit.ledger import Answered, Asked, CancelAccepted, CheckedOut, Entry, Ledger, Opening
+from services.common.money import Money
 
 ANN, BOB = "ann", "bob"
 

@@ -1,13 +1,13 @@
-"""A checker that has never failed proves nothing: each error here is planted, and has to be found."""
+"""The audit finds every kind of error: each test plants one."""
 
 from dataclasses import replace
 
 import pytest
 
-from infra.shoppers.books import Movement, Order, Violation, moved, takings
-from infra.shoppers.ledger import Answered, Asked, CheckedOut
-from shared.money import Money
-from tests.unit.shoppers.run import (
+from infra.simulation.audit.books import Movement, Order, Violation, moved, takings
+from infra.simulation.audit.ledger import Answered, Asked, CheckedOut
+from services.common.money import Money
+from tests.unit.infra.simulation.audit.run import (
     CANCELLED,
     ENTRIES,
     HELD,
@@ -21,40 +21,42 @@ from tests.unit.shoppers.run import (
 LOST = CheckedOut("order-5", "cart-5", "bob", "tok_ok", {"MUG": 1}, 1000, "EUR")
 
 
-def told(violations: list[Violation]) -> list[str]:
+def described(violations: list[Violation]) -> list[str]:
     return [str(violation) for violation in violations]
 
 
-def test_books_that_balance_are_let_through() -> None:
+def test_books_that_balance_have_no_violation() -> None:
     assert checked() == []
 
 
 # A checkout is one order
 
 
-def test_an_accepted_checkout_that_got_lost() -> None:
-    assert told(checked([*ENTRIES, LOST])) == [
-        "a checkout is one order: order order-5 was accepted, and is there 0 times"
+def test_the_audit_finds_an_accepted_checkout_that_got_lost() -> None:
+    assert described(checked([*ENTRIES, LOST])) == [
+        "a checkout is one order: order order-5 was accepted, and exists 0 times"
     ]
 
 
-def test_an_order_that_is_there_twice() -> None:
+def test_the_audit_finds_an_order_that_exists_twice() -> None:
     twice = order_of(LOST, "cancelled", "payment_declined")
-    assert told(checked([*ENTRIES, Asked("cart-5"), LOST], [*ORDERS, twice, twice])) == [
-        "a checkout is one order: order order-5 was accepted, and is there 2 times"
+    assert described(checked([*ENTRIES, Asked("cart-5"), LOST], [*ORDERS, twice, twice])) == [
+        "a checkout is one order: order order-5 was accepted, and exists 2 times"
     ]
 
 
-def test_two_carts_that_became_the_same_order() -> None:
-    assert told(checked([*ENTRIES, replace(HELD, cart_id="cart-5")])) == [
+def test_the_audit_finds_two_carts_that_became_the_same_order() -> None:
+    assert described(checked([*ENTRIES, replace(HELD, cart_id="cart-5")])) == [
         "a checkout is one order: order order-4 is the order of cart cart-4 as well",
         "a checkout is one order: order order-4 is of cart cart-4 of bob",
     ]
 
 
-def test_an_order_that_nobody_asked_for() -> None:
+def test_the_audit_finds_an_order_that_nobody_requested() -> None:
     unasked = order_of(LOST, "cancelled", "payment_declined")
-    assert told(checked(orders=[*ORDERS, unasked])) == ["a checkout is one order: order order-5 was never asked for"]
+    assert described(checked(orders=[*ORDERS, unasked])) == [
+        "a checkout is one order: order order-5 was never requested"
+    ]
     assert checked([*ENTRIES, Asked("cart-5")], [*ORDERS, unasked]) == []
 
 
@@ -62,54 +64,56 @@ def test_an_order_that_nobody_asked_for() -> None:
     ("order", "what"),
     [
         (order_of(HELD, "in_review", customer_id="eve"), "is of cart cart-4 of eve"),
-        (order_of(HELD, "in_review", total=Money(3001, "EUR")), "comes to 30.01 EUR, the cart to 30.00 EUR"),
-        (order_of(HELD, "in_review", total=Money(3000, "USD")), "comes to 30.00 USD, the cart to 30.00 EUR"),
+        (order_of(HELD, "in_review", total=Money(3001, "EUR")), "has the total 30.01 EUR, the cart had 30.00 EUR"),
+        (order_of(HELD, "in_review", total=Money(3000, "USD")), "has the total 30.00 USD, the cart had 30.00 EUR"),
     ],
 )
-def test_an_order_that_is_not_what_was_checked_out(order: Order, what: str) -> None:
-    assert told(checked(orders=[*ORDERS[:3], order])) == [f"a checkout is one order: order order-4 {what}"]
+def test_the_audit_finds_an_order_that_differs_from_its_checkout(order: Order, what: str) -> None:
+    assert described(checked(orders=[*ORDERS[:3], order])) == [f"a checkout is one order: order order-4 {what}"]
 
 
-def test_an_order_of_another_cart() -> None:
+def test_the_audit_finds_an_order_of_another_cart() -> None:
     other = order_of(HELD, "in_review", cart_id="cart-9")
-    assert told(checked(orders=[*ORDERS[:3], other])) == [
+    assert described(checked(orders=[*ORDERS[:3], other])) == [
         "a checkout is one order: order order-4 is of cart cart-9 of bob",
-        "a checkout is one order: order order-4 was never asked for",
+        "a checkout is one order: order order-4 was never requested",
     ]
 
 
-def test_an_order_for_other_pieces_than_the_cart_had() -> None:
+def test_the_audit_finds_an_order_for_other_pieces_than_the_cart_had() -> None:
     other = order_of(HELD, "in_review", lines={"MUG": 2})
-    assert told(checked(orders=[*ORDERS[:3], other], shelves=SHELVES | {"MUG": 6})) == [
+    assert described(checked(orders=[*ORDERS[:3], other], shelves=SHELVES | {"MUG": 6})) == [
         "a checkout is one order: order order-4 is for {'MUG': 2}, the cart had {'MUG': 3}"
     ]
 
 
-# What becomes of it
+# The outcome of an order
 
 
 @pytest.mark.parametrize("status", ["placed", "reserved"])
-def test_an_order_that_is_never_decided(status: str) -> None:
+def test_the_audit_finds_an_order_that_is_never_decided(status: str) -> None:
     pending = order_of(HELD, status)
-    assert told(checked(orders=[*ORDERS[:3], pending])) == [f"every order is decided: order order-4 is still {status}"]
+    assert described(checked(orders=[*ORDERS[:3], pending])) == [
+        f"every order is decided: order order-4 is still {status}"
+    ]
 
 
-def test_an_order_that_was_cancelled_and_goes_on() -> None:
+def test_the_audit_finds_a_cancelled_order_that_goes_on() -> None:
     entries = [*ENTRIES, replace(CANCELLED, order_id="order-1")]
-    assert told(checked(entries)) == ["cancelled stays cancelled: order order-1 is confirmed"]
+    assert described(checked(entries)) == ["cancelled stays cancelled: order order-1 is confirmed"]
 
 
 @pytest.mark.parametrize(
     ("status", "problem"), [(500, "internal"), (503, "unavailable"), (504, "position-not-reached")]
 )
-def test_a_server_error(status: int, problem: str) -> None:
+def test_the_audit_finds_a_server_error(status: int, problem: str) -> None:
     failed = Answered("shopper 1", "POST /v1/carts", "/v1/carts", status, 9.0, problem)
-    assert told(checked([*ENTRIES, failed, failed])) == [
+    assert described(checked([*ENTRIES, failed, failed])) == [
         f"no 5xx: POST /v1/carts was answered {status} {problem}, 2 times"
     ]
 
 
-def test_a_refusal_is_no_error() -> None:
+def test_a_refused_request_is_no_violation() -> None:
     refused = Answered("shopper 1", "POST /v1/carts", "/v1/carts", 409, 9.0, "cart-full")
     assert checked([*ENTRIES, refused]) == []
 
@@ -137,7 +141,7 @@ def test_a_refusal_is_no_error() -> None:
         ),
         (
             [*MOVEMENTS, Movement("payment-9", "captured", Money(1, "EUR"))],
-            "payment payment-9 kept 0.01 EUR, and is of no order",
+            "payment payment-9 kept 0.01 EUR, and has no order",
         ),
         (
             [*MOVEMENTS, Movement("payment-3", "refunded", Money(1000, "EUR"))],
@@ -145,11 +149,11 @@ def test_a_refusal_is_no_error() -> None:
         ),
     ],
 )
-def test_money_that_is_not_where_it_belongs(movements: list[Movement], what: str) -> None:
-    assert told(checked(movements=movements)) == [f"money: {what}"]
+def test_the_audit_finds_money_that_is_not_where_it_belongs(movements: list[Movement], what: str) -> None:
+    assert described(checked(movements=movements)) == [f"money: {what}"]
 
 
-def test_errors_that_cancel_each_other_out_are_found_all_the_same() -> None:
+def test_the_audit_finds_errors_that_cancel_each_other_out() -> None:
     swapped = [replace(it, payment_id={"payment-1": "payment-4"}.get(it.payment_id, it.payment_id)) for it in MOVEMENTS]
     assert takings(ORDERS) == {"EUR": 6000}
     assert moved(swapped, "captured")["EUR"] - moved(swapped, "refunded")["EUR"] == 6000
@@ -167,13 +171,13 @@ def test_errors_that_cancel_each_other_out_are_found_all_the_same() -> None:
         ({"MUG": 5}, "POT had 5 pieces, 1 are sold or held, 0 are left"),
     ],
 )
-def test_pieces_that_leaked_or_were_sold_twice(shelves: dict[str, int], what: str) -> None:
-    assert told(checked(shelves=shelves)) == [f"stock: {what}"]
+def test_the_audit_finds_pieces_that_are_missing_or_were_sold_twice(shelves: dict[str, int], what: str) -> None:
+    assert described(checked(shelves=shelves)) == [f"stock: {what}"]
 
 
-def test_more_sold_than_there_were() -> None:
+def test_the_audit_finds_more_pieces_sold_than_there_were() -> None:
     greedy = replace(HELD, lines={"MUG": 9})
-    assert told(
+    assert described(
         checked(
             [*(it for it in ENTRIES if it != HELD), greedy],
             [*ORDERS[:3], order_of(greedy, "in_review")],

@@ -1,4 +1,4 @@
-"""Who meant no good, as the ledgers of simulations tell it."""
+"""Fraudulent orders are labelled from the ledgers of simulations."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,10 +6,10 @@ from random import Random
 
 import orjson
 
-from infra.shoppers.fraud import PATTERNS
-from infra.shoppers.labels import FRAUD, visits_of_orders
-from infra.shoppers.ledger import Answered, Came, CheckedOut, Entry
-from infra.shoppers.steps import Product
+from infra.simulation.audit.labels import FRAUD, visits_of_orders
+from infra.simulation.audit.ledger import Answered, Came, CheckedOut, Entry
+from infra.simulation.shoppers.fraud import PATTERNS
+from infra.simulation.shoppers.steps import Product
 
 CHECKOUT = "POST /v1/carts/{cart_id}/checkout"
 PRODUCTS = [Product(f"MUG-{n}", 100 * n, 50) for n in range(1, 30)]
@@ -26,11 +26,11 @@ def write(path: Path, entries: list[Entry], rest: bytes = b"") -> Path:
     return path
 
 
-def test_every_pattern_of_fraud_is_known_as_such() -> None:
+def test_every_fraudulent_kind_of_visit_is_labelled_as_fraud() -> None:
     assert {pattern(Random(1), PRODUCTS).kind for pattern in PATTERNS} == FRAUD
 
 
-def test_an_order_belongs_to_the_visit_in_which_it_was_made(tmp_path: Path) -> None:
+def test_an_order_belongs_to_the_visit_in_which_it_was_placed(tmp_path: Path) -> None:
     first = [Came("1", "buy"), Came("2", "card testing"), *checked_out("1", "a", "A"), *checked_out("2", "b", "B")]
     later = [Came("1", "many accounts"), *checked_out("2", "c", "C"), *checked_out("1", "d", "D")]
     ledgers = [
@@ -46,7 +46,7 @@ def test_an_order_belongs_to_the_visit_in_which_it_was_made(tmp_path: Path) -> N
     }
 
 
-def test_of_a_simulation_that_was_killed_the_whole_lines_count(tmp_path: Path) -> None:
+def test_the_incomplete_last_line_of_a_killed_simulation_is_ignored(tmp_path: Path) -> None:
     ledger = write(
         tmp_path / "1.jsonl", [Came("1", "buy"), *checked_out("1", "a", "A")], b'{"kind": "CheckedOut", "ord'
     )

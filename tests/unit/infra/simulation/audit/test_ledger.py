@@ -1,16 +1,16 @@
-"""The ledger on disk says what the ledger in memory says."""
+"""The ledger on disk equals the ledger in memory."""
 
 from pathlib import Path
 
-from infra.shoppers.ledger import Came, Decided, Ledger, continued, read_from, written_to
-from tests.unit.shoppers.run import ENTRIES, OPENING
+from infra.simulation.audit.ledger import Came, Decided, Ledger, continued, read_from, written_to
+from tests.unit.infra.simulation.audit.run import ENTRIES, OPENING
 
 
 def contents(ledger: Ledger) -> dict[str, object]:
     return {name: value for name, value in vars(ledger).items() if name != "file"}
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "simulations" / "one.jsonl"
     with written_to(file) as ledger:
         for entry in [*ENTRIES, Came("shopper 1", "buy"), Decided("order-1", "confirmed", 88.5)]:
@@ -21,7 +21,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert len(file.read_bytes().splitlines()) == len(ENTRIES) + 2
 
 
-def test_another_process_goes_on_with_it(tmp_path: Path) -> None:
+def test_another_process_can_continue_a_ledger(tmp_path: Path) -> None:
     file = tmp_path / "one.jsonl"
     with written_to(file) as opened:
         opened.note(OPENING)

@@ -1,12 +1,12 @@
-"""What shoppers have in mind: the same for the same seed, believable on the whole, and in fraud's own patterns."""
+"""Plans of shoppers: the same for the same seed, plausible as a whole, and with patterns of fraud."""
 
 from collections import Counter
 from itertools import islice
 from random import Random
 
-from infra.shoppers.fraud import LARGE, card_testing, large_basket, many_accounts
-from infra.shoppers.plans import visits
-from infra.shoppers.steps import Add, Arrive, Await, Cancel, CheckOut, OpenCart, Pause, Product, Visit
+from infra.simulation.shoppers.fraud import LARGE_BASKET, card_testing, large_basket, many_accounts
+from infra.simulation.shoppers.plans import visits
+from infra.simulation.shoppers.steps import Add, Arrive, Await, Cancel, CheckOut, OpenCart, Pause, Product, Visit
 
 PRODUCTS = [Product(f"SKU-{number}", 100 + 700 * number, 10 + number) for number in range(40)]
 
@@ -25,23 +25,23 @@ def test_the_same_seed_makes_the_same_choices() -> None:
     assert planned(shopper=1) != planned(shopper=2)
 
 
-def test_shoppers_do_all_that_people_do() -> None:
-    paid = [visit for shopper in range(20) for visit in planned(shopper=shopper)]
-    kinds = Counter(visit.kind for visit in paid)
+def test_shoppers_do_everything_that_people_do() -> None:
+    made = [visit for shopper in range(20) for visit in planned(shopper=shopper)]
+    kinds = Counter(visit.kind for visit in made)
     assert kinds.keys() == {"browse", "abandon", "buy", "cancel"}
-    assert kinds["buy"] > len(paid) / 4
-    cancelling = [visit.steps[-2:] for visit in paid if visit.kind == "cancel"]
+    assert kinds["buy"] > len(made) / 4
+    cancelling = [visit.steps[-2:] for visit in made if visit.kind == "cancel"]
     assert any(Cancel(insist=False) == last and isinstance(before, CheckOut) for before, last in cancelling)
     assert any(Cancel(insist=True) == last and isinstance(before, Await) for before, last in cancelling)
-    used = Counter(token for visit in paid for token in tokens(visit))
+    used = Counter(token for visit in made for token in tokens(visit))
     assert used.keys() == {"tok_ok", "tok_declined", "tok_insufficient_funds", "tok_flaky", "tok_timeout"}
     assert used["tok_ok"] > 0.8 * used.total()
 
 
-def test_the_share_of_fraud_is_the_one_asked_for() -> None:
+def test_the_share_of_fraud_is_the_requested_one() -> None:
     def share(fraud: float) -> float:
-        paid = [visit for shopper in range(20) for visit in planned(shopper=shopper, fraud=fraud)]
-        return sum(visit.kind in ("card testing", "many accounts", "large basket") for visit in paid) / len(paid)
+        made = [visit for shopper in range(20) for visit in planned(shopper=shopper, fraud=fraud)]
+        return sum(visit.kind in ("card testing", "many accounts", "large basket") for visit in made) / len(made)
 
     assert share(0) == 0
     assert 0.15 < share(0.2) < 0.25
@@ -71,5 +71,5 @@ def test_a_large_basket_follows_on_small_purchases() -> None:
             worth.append(0)
         elif isinstance(step, Add):
             worth[-1] += step.quantity * prices[step.sku]
-    assert worth[-1] >= LARGE
+    assert worth[-1] >= LARGE_BASKET
     assert worth[-1] > 10 * max(worth[:-1])

@@ -1,10 +1,10 @@
-"""What `--where` understands, and what it does not."""
+"""The conditions of `till replay --where`."""
 
 from typing import Any
 
 import pytest
 
-from services.replay.expressions import BadExpression, where
+from services.operations.slices.conditions import BadCondition, parse_condition
 
 NAMES = frozenset(("type", "version", "actor", "data"))
 MESSAGE: dict[str, Any] = {
@@ -30,20 +30,20 @@ MESSAGE: dict[str, Any] = {
         "data.total.amount > -1",
     ],
 )
-def test_what_holds(text: str) -> None:
-    assert where(text, NAMES)(MESSAGE)
+def test_a_condition_holds_for_the_message(text: str) -> None:
+    assert parse_condition(text, NAMES)(MESSAGE)
 
 
 @pytest.mark.parametrize(
     "text",
     ["type == 'ItemAdded'", "version > 4", "data.nothing > 5", "actor < 3", "'X' in data.nothing", "data.lines[9].sku"],
 )
-def test_what_does_not_hold_or_cannot_be_compared(text: str) -> None:
-    assert not where(text, NAMES)(MESSAGE)
+def test_a_condition_does_not_hold_where_values_differ_or_cannot_be_compared(text: str) -> None:
+    assert not parse_condition(text, NAMES)(MESSAGE)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("", "cannot be read"),
         ("type ==", "cannot be read"),
@@ -60,11 +60,11 @@ def test_what_does_not_hold_or_cannot_be_compared(text: str) -> None:
         ("type == 'x' or " * 200 + "type", "longer than"),
     ],
 )
-def test_what_is_not_understood_is_said(text: str, said: str) -> None:
-    with pytest.raises(BadExpression) as wrong:
-        where(text, NAMES)
-    assert said in str(wrong.value)
+def test_a_text_that_is_no_condition_is_refused_with_a_reason(text: str, reason: str) -> None:
+    with pytest.raises(BadCondition) as wrong:
+        parse_condition(text, NAMES)
+    assert reason in str(wrong.value)
 
 
 def test_dunder_fields_are_looked_up_in_the_message_and_nowhere_else() -> None:
-    assert where("data.__class__ == None", NAMES)(MESSAGE)
+    assert parse_condition("data.__class__ == None", NAMES)(MESSAGE)

@@ -1,4 +1,4 @@
-"""A `schemas/` of a test's own: files of records, and two topics."""
+"""Makes a `schemas/` folder for a test: record files, and two topics."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def record(name: str, *fields: dict[str, Any], namespace: str = "tests.paper") -
 
 
 def folder(root: Path, files: dict[str, Any]) -> Path:
-    """Of files by path, `paper/Cut.v1`: a definition, or the text where it is not to be JSON."""
+    """Writes the files by path, such as `paper/Cut.v1`: a definition, or raw text for a file that is not JSON."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "topics.toml").write_text(TOPICS)
     (root / "shared").mkdir(exist_ok=True)

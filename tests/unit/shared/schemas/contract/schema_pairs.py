@@ -1,8 +1,8 @@
-"""Pairs of schemas, an older and a newer one: what may become of a schema, and what may not."""
+"""Pairs of schemas, an older and a newer one: allowed changes, refused changes and ambiguous ones."""
 
 from typing import Any
 
-from tests.unit.schema_folder import AT, NOTE, SKU, record
+from tests.unit.shared.schemas.contract.schema_folder import AT, NOTE, SKU, record
 
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED"]}
 MORE_COLOURS = {**COLOUR, "symbols": ["RED", "BLUE"]}
@@ -33,7 +33,7 @@ ALLOWED = [
     (one({"type": "array", "items": PRICE}), one({"type": "array", "items": PRICE})),
 ]
 
-# With the field, and some of the words that explain it.
+# Each with the field at fault, and a part of the explanation.
 REFUSED = [
     (paid(SKU), paid(SKU, AT), "at", "it is new in v2 and has no default"),
     (paid(SKU, AT), paid(SKU), "at", "it is gone in v2, and readers of v1 have no default"),
@@ -66,4 +66,4 @@ AMBIGUOUS = [
     (one("int", default=0), one("int", default=1), "x", "its default was 0 in v1 and is 1 in v2"),
     (paid(NOTE), paid(NOTE, {**NOTE, "name": "remark", "aliases": ["note"]}), "remark", "its alias note is also a"),
 ]
-"""Refused by us alone: Avro, and so a registry, lets them pass."""
+"""Changes that only our own rules refuse: Avro, and so a registry, accepts them."""

@@ -1,4 +1,4 @@
-"""What may change in a schema, what may not, and that it is said in words. Avro's own checker is the referee."""
+"""Compatible and incompatible changes of a schema are told apart and explained. Apache's checker is the oracle."""
 
 import json
 from typing import Any
@@ -9,22 +9,22 @@ from avro.schema import parse as avro_parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.compatibility import Finding, between, incompatibilities, side
-from tests.unit.schema_folder import AT, NOTE, SKU
-from tests.unit.schema_pairs import ALLOWED, AMBIGUOUS, REFUSED, paid
+from shared.schemas.contract.compatibility import Finding, Side, incompatibilities, transitive_incompatibilities
+from tests.unit.shared.schemas.contract.schema_folder import AT, NOTE, SKU
+from tests.unit.shared.schemas.contract.schema_pairs import ALLOWED, AMBIGUOUS, REFUSED, paid
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[Finding]:
-    return between(side("v1", old), side("v2", new))
+    return incompatibilities(Side.parse("v1", old), Side.parse("v2", new))
 
 
 @pytest.mark.parametrize(("old", "new"), ALLOWED)
-def test_what_both_can_read_is_allowed(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_a_change_that_both_versions_can_read_is_allowed(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert compare(old, new) == []
 
 
 @pytest.mark.parametrize(("old", "new", "field", "why"), REFUSED + AMBIGUOUS)
-def test_what_one_of_them_cannot_read_is_explained(
+def test_a_change_that_one_version_cannot_read_is_explained(
     old: dict[str, Any], new: dict[str, Any], field: str, why: str
 ) -> None:
     [finding] = compare(old, new)
@@ -33,23 +33,25 @@ def test_what_one_of_them_cannot_read_is_explained(
     assert finding.instead
 
 
-def test_an_alias_beside_the_field_that_it_once_was_is_seen_in_the_older_version_too() -> None:
+def test_an_alias_that_is_also_a_field_of_the_older_version_is_ambiguous() -> None:
     """v2 wrote both names while readers moved on; v3 drops the old one and calls it an alias."""
     remark = {**NOTE, "name": "remark"}
-    [finding] = between(side("v2", paid(NOTE, remark)), side("v3", paid({**remark, "aliases": ["note"]})))
-    assert "its alias note is also a field beside it in v2" in finding.why
+    [finding] = incompatibilities(
+        Side.parse("v2", paid(NOTE, remark)), Side.parse("v3", paid({**remark, "aliases": ["note"]}))
+    )
+    assert "its alias note is also a field next to it in v2" in finding.why
 
 
 def test_every_version_is_compared_with_all_before_it_not_only_the_last() -> None:
-    """Each step is fine by itself: the note goes, and comes back as a number. Readers of version 1 are not asked."""
+    """Each step is compatible: the note goes, and then comes back as a number. Only version 1 conflicts with that."""
     versions = [paid(SKU, {**NOTE, "default": ""}), paid(SKU), paid(SKU, {**NOTE, "type": "long", "default": 0})]
-    sides = [side(f"v{n}", version) for n, version in enumerate(versions, 1)]
-    assert between(sides[0], sides[1]) == []
-    assert between(sides[1], sides[2]) == []
-    assert {(newer, older) for newer, older, _ in incompatibilities(sides)} == {("v3", "v1")}
+    sides = [Side.parse(f"v{n}", version) for n, version in enumerate(versions, 1)]
+    assert incompatibilities(sides[0], sides[1]) == []
+    assert incompatibilities(sides[1], sides[2]) == []
+    assert {(newer, older) for newer, older, _ in transitive_incompatibilities(sides)} == {("v3", "v1")}
 
 
-def test_a_type_within_itself_is_compared_once() -> None:
+def test_a_recursive_type_is_compared_once() -> None:
     def tree(*more: dict[str, Any]) -> dict[str, Any]:
         return paid({"name": "parts", "type": {"type": "array", "items": "tests.paper.Paid"}}, *more)
 
@@ -119,7 +121,7 @@ def can_read(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
 
 
 @given(changes())
-def test_avros_own_checker_agrees(change: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_apaches_compatibility_checker_gives_the_same_verdict(change: tuple[dict[str, Any], dict[str, Any]]) -> None:
     old, new = change
     default_changed = [finding for finding in compare(old, new) if "its default was" in finding.why]
     disagrees = [finding for finding in compare(old, new) if finding not in default_changed]

@@ -1,4 +1,4 @@
-"""Reading `schemas/`: what is right is found, and what is wrong is named, with what to do about it."""
+"""Schema files are loaded, and a faulty one is named with its fault and the remedy."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.errors import OperatorError
-from shared.schemas import Schemas, load_schemas
-from tests.unit.schema_folder import AT, NOTE, SKU, folder, record
+from shared.schemas.contract.event_schemas import Schemas, load_schemas
+from tests.unit.shared.schemas.contract.schema_folder import AT, NOTE, SKU, folder, record
 
 CUT = record("Cut", SKU)
 SHEET = record("Sheet", SKU, namespace="tests")
@@ -43,7 +43,7 @@ def test_the_tenth_version_is_newer_than_the_ninth(tmp_path: Path) -> None:
     assert [s.version for s in schemas.records["tests.paper.Cut"]] == list(range(1, 11))
 
 
-def test_a_shared_type_is_written_out_once_and_named_after_that(tmp_path: Path) -> None:
+def test_a_shared_type_is_inlined_once_and_named_after_that(tmp_path: Path) -> None:
     cut = record("Cut", field("front", "tests.Sheet"), field("rest", {"type": "array", "items": "tests.Sheet"}))
     [schema] = load(tmp_path, {"shared/Sheet.v1": SHEET, "paper/Cut.v1": cut}).all
     front, rest = schema.definition["fields"]
@@ -51,7 +51,7 @@ def test_a_shared_type_is_written_out_once_and_named_after_that(tmp_path: Path) 
     assert rest["type"] == {"type": "array", "items": "tests.Sheet"}
 
 
-def test_a_new_version_of_a_shared_type_leaves_the_events_alone_that_named_the_first(tmp_path: Path) -> None:
+def test_a_new_version_of_a_shared_type_does_not_change_events_that_use_the_first(tmp_path: Path) -> None:
     old, new = record("Cut", field("front", "tests.Sheet")), record("Cut", field("front", "tests.Sheet.v2"))
     before = load(tmp_path / "a", {"shared/Sheet.v1": SHEET, "paper/Cut.v1": old}).all
     after = load(
@@ -81,43 +81,46 @@ def test_two_versions_of_a_shared_type_in_one_event_are_refused(tmp_path: Path) 
         (record("Cut", field("sku", {"type": "array"})), "is not valid Avro"),
         (record("Cut", {**SKU, "default": 7}), "is not valid Avro"),
         (record("Cut", field("a", SHEET), field("b", SHEET)), "is not valid Avro"),
-        (record("Cut", field("sku", "text")), "names a type that is not there: tests.paper.text"),
-        (record("Cut", field("price", "tillroll.Mony")), "names a type that is not there: tillroll.Mony"),
+        (record("Cut", field("sku", "text")), "names a type that does not exist: tests.paper.text"),
+        (record("Cut", field("price", "tillroll.Mony")), "names a type that does not exist: tillroll.Mony"),
         (record("Sliced", SKU), "defines Sliced, not Cut"),
         (record("Cut", SKU, namespace="tests.ink"), "no topic carries the namespace tests.ink"),
     ],
 )
-def test_a_file_that_is_wrong_is_named_and_what_is_wrong_with_it(tmp_path: Path, content: Any, says: str) -> None:
+def test_a_faulty_schema_file_is_named_with_its_fault(tmp_path: Path, content: Any, says: str) -> None:
     error = refused(tmp_path, {"paper/Cut.v1": content})
     assert error.message.startswith("schemas/paper/Cut.v1.avsc")
     assert says in error.message
 
 
-def test_a_broken_shared_type_is_named_even_where_nothing_uses_it(tmp_path: Path) -> None:
+def test_a_faulty_shared_type_is_named_even_if_nothing_uses_it(tmp_path: Path) -> None:
     broken = record("Sheet", field("sku", "text"), namespace="tests")
     assert refused(tmp_path, {"shared/Sheet.v1": broken}).message.startswith(
         "schemas/shared/Sheet.v1.avsc names a type"
     )
 
 
-def test_the_types_that_there_are_are_offered(tmp_path: Path) -> None:
+def test_an_unknown_type_is_answered_with_the_existing_ones(tmp_path: Path) -> None:
     error = refused(tmp_path, {"shared/Sheet.v1": SHEET, "paper/Cut.v1": record("Cut", field("a", "tests.Shet"))})
     assert "tests.Sheet.v1" in error.hint
 
 
 @pytest.mark.parametrize("name", ["Cut", "Cut.1", "Cut.v0", "Cut.v01", "Cut.v1.bak", "Cut-v1", "1Cut.v1"])
-def test_a_file_that_is_not_named_after_a_version_is_refused(tmp_path: Path, name: str) -> None:
-    assert f"schemas/paper/{name}.avsc is no name for a schema" in refused(tmp_path, {f"paper/{name}": CUT}).message
+def test_a_schema_file_whose_name_has_no_version_is_refused(tmp_path: Path, name: str) -> None:
+    assert (
+        f"schemas/paper/{name}.avsc is not named like a schema file"
+        in refused(tmp_path, {f"paper/{name}": CUT}).message
+    )
 
 
-def test_a_version_number_is_given_once(tmp_path: Path) -> None:
+def test_a_version_number_that_exists_twice_is_refused(tmp_path: Path) -> None:
     error = refused(tmp_path, {"paper/Cut.v1": CUT, "scissors/Cut.v1": record("Cut", SKU, AT)})
     assert error.message == (
-        "Version 1 of tests.paper.Cut is there twice: schemas/paper/Cut.v1.avsc and schemas/scissors/Cut.v1.avsc."
+        "Version 1 of tests.paper.Cut exists twice: schemas/paper/Cut.v1.avsc and schemas/scissors/Cut.v1.avsc."
     )
 
 
 @pytest.mark.parametrize(("there", "missing"), [([2], 1), ([1, 3], 2), ([1, 2, 4], 3)])
-def test_no_version_is_left_out(tmp_path: Path, there: list[int], missing: int) -> None:
+def test_a_missing_version_number_is_refused(tmp_path: Path, there: list[int], missing: int) -> None:
     error = refused(tmp_path, {f"paper/Cut.v{version}": CUT for version in there})
     assert error.message.startswith(f"Version {missing} of tests.paper.Cut is missing")

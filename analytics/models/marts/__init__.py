@@ -1,0 +1,1 @@
+"""Marts: the gold tables, one module each."""

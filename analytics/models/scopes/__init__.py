@@ -1,0 +1,1 @@
+"""Scopes: what new events affect, and where its older events are."""

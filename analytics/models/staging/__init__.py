@@ -1,0 +1,1 @@
+"""Staging models: silver events in a few narrow columns."""

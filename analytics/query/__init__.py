@@ -1,0 +1,1 @@
+"""Reads the lake without Spark: SQL, time travel, freshness and delays."""

@@ -1,1 +1,0 @@
-"""The lake for those who read it: SQL, time travel and freshness, without Spark."""

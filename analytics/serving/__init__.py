@@ -1,0 +1,1 @@
+"""Lambda and Kappa over the same models: batch layer, speed layer, serving view, and replay."""

@@ -1,0 +1,1 @@
+"""The commands of `till`, in the groups that `till --help` shows."""

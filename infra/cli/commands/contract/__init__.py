@@ -1,0 +1,1 @@
+"""The contract: topics and schemas."""

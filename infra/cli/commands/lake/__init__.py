@@ -1,0 +1,1 @@
+"""The lake: fill it, keep it fresh, verify it and query it."""

@@ -1,0 +1,1 @@
+"""Look back: the events, states and causes of the past."""

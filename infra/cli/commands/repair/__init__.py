@@ -1,0 +1,1 @@
+"""Check and repair: verify, rebuild, replay, dead letters, erasure."""

@@ -1,0 +1,1 @@
+"""Run the shop: start, stop, look after and fill it."""

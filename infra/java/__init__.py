@@ -1,0 +1,1 @@
+"""The Java that runs Kafka, the registry and Spark: finding it, and installing it."""

@@ -1,0 +1,1 @@
+"""Connects the command line and `till verify` to the lake in `analytics/`."""

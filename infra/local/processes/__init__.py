@@ -1,0 +1,1 @@
+"""Child processes: started, recorded, found again by later commands, logged and stopped."""

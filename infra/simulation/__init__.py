@@ -1,0 +1,1 @@
+"""Simulated shoppers, and the audit of the shop after them."""

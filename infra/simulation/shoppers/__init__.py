@@ -1,0 +1,1 @@
+"""Simulated shoppers: what they plan, and how they carry it out over the shop API."""

@@ -1,0 +1,1 @@
+"""Opens the stores of services for reading, and folds their streams into rows."""

@@ -1,0 +1,1 @@
+"""Rebuilds a view next to the live one, and swaps the two."""

@@ -1,0 +1,1 @@
+"""Takes parts of topics by time and by condition."""

@@ -1,0 +1,1 @@
+"""Verifies the invariants of a shop from its stores, topics, ledger and lake."""

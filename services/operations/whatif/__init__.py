@@ -1,0 +1,1 @@
+"""Asks what would have happened under other rules."""

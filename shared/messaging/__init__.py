@@ -1,0 +1,1 @@
+"""Messaging: the transactional outbox's relay, idempotent consumers, reactions, and everything that speaks to Kafka."""

@@ -1,0 +1,1 @@
+"""Deadlines and errands: what happens to streams without a request."""

@@ -1,0 +1,56 @@
+"""The tables in Spark SQL: with their comments, and with the rows that readers without Spark see."""
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from analytics.catalog import TOPICS
+from analytics.lake import Lake
+from analytics.query.ask import ask
+from analytics.tables import create_missing
+from infra.settings import Settings
+from shared.schemas.contract.event_schemas import Schemas, load_schemas
+from tests.integration.analytics.rows import plain
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_spark_reads_a_table_to_which_a_new_event_type_was_added(
+    spark: SparkSession, stack: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lake = Lake(spark, stack.model_copy(update={"lake": str(tmp_path_factory.mktemp("lake"))}))
+    today = load_schemas()
+    older = [s for s in today.all if str(s) not in ("cart/CartAbandoned.v2", "cart/QuantitySet.v1")]
+    create_missing(lake, Schemas(older, today.upcasters))
+    before = lake.read("silver.cart_events").schema
+    assert "quantity_set" not in before.names
+    assert before["cart_abandoned"].dataType.simpleString() == "struct<idle_since:bigint>"
+    create_missing(lake)
+    after = lake.read("silver.cart_events").schema
+    assert "quantity_set" in after.names
+    assert after["cart_abandoned"].dataType.simpleString().startswith("struct<idle_since:bigint,lines:array<struct<sku")
+
+
+def test_describe_shows_the_comments_in_spark_sql(filled_lake: Lake) -> None:
+    described = filled_lake.spark.sql(f"DESCRIBE delta.`{filled_lake.path('silver.cart_events')}`")
+    comments = {row["col_name"]: row["comment"] for row in described.collect()}
+    assert comments["event_id"] == "Unique id of the event (header `ce_id`), a UUIDv7."
+    assert all(comments[column] for column in filled_lake.read("silver.cart_events").columns)
+
+
+def test_analysts_read_without_spark_what_spark_has_written(filled_lake: Lake) -> None:
+    for table in TOPICS.values():
+        frame = filled_lake.read(f"silver.{table}")
+        named = ", ".join(f'"{column}"' for column in frame.columns)
+        answer = ask(filled_lake, f"SELECT {named} FROM silver.{table}")
+        assert plain(answer.rows) == plain(frame.collect())
+
+
+def test_an_earlier_version_is_read_as_it_was(filled_lake: Lake) -> None:
+    """The first version of a table is its creation."""
+    assert filled_lake.read("silver.cart_events", 0).isEmpty()
+    newest = filled_lake.snapshot("silver.cart_events").version()
+    assertDataFrameEqual(
+        filled_lake.read("silver.cart_events", newest).select("event_id"),
+        filled_lake.read("silver.cart_events").select("event_id"),
+    )
