@@ -25,8 +25,8 @@ from tests.integration.shared.dead_lettering import (
     note_but_choke,
     repaired,
 )
-from tests.integration.shared.messaging.test_consumer import VIEW
 from tests.integration.shared.tallies import Add, Tallies, add, handled, relayed
+from tests.integration.shared.tally_view import VIEW
 
 pytestmark = pytest.mark.anyio
 
