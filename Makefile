@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 TILL := ./till
 RUN := .venv/bin/python -m
-# Workers of `make test`, each with servers of its own: some 2 GB of memory a worker.
+# Workers of `make test`, each with its own servers: about 2 GB of memory per worker.
 WORKERS := 2
 
 help: ## show this list

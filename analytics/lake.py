@@ -1,7 +1,7 @@
 """The lake as one object: where its tables are, what their commits say, and, with Spark, their rows.
 
 `LakeFiles` needs no Spark and opens at once; the command line and the readers of analysts use it. `Lake` adds a Spark
-session. A function that takes a `Lake` computes; one that takes `LakeFiles` only looks.
+session. A signature says which is needed: a function that takes `LakeFiles` runs without Spark.
 """
 
 from pathlib import Path

@@ -35,8 +35,9 @@ class Optimized:
 def compact_in_turn(lake: Lake, batch: int) -> None:
     """Compacts one table every few batches, each in its turn, so that no batch waits for all of them.
 
-    Delta's own auto compaction runs after every batch that adds more than one file (tried: two commits for one). A
-    thread of its own takes as much from the next batches as they wait for it here (tried, on two cores).
+    Two alternatives were tried. Delta's auto compaction makes a second commit after every batch that adds more than one
+    file. A compaction in a background thread slows the next batches down by as much as one batch waits here (on two
+    cores).
     """
     turns = {name: n * COMPACT_EVERY // len(STREAMED) for n, name in enumerate(STREAMED)}
     due = [name for name, turn in turns.items() if batch and batch % COMPACT_EVERY == turn]

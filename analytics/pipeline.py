@@ -15,7 +15,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.fraud.stream import AlertStream
 from analytics.incremental.refresh import Outcome
-from analytics.incremental.refresh_loop import RefreshLoop, refresh_gold, start_refresh_loop
 from analytics.ingest.recovery import accept_topics
 from analytics.ingest.stream import ingest_available, start_ingest, stop, wait
 from analytics.lake import Lake
@@ -23,6 +22,7 @@ from analytics.log.commits import IngestCommit
 from analytics.log.offsets import total
 from analytics.log.progress import ingested_events
 from analytics.query.delays import measure_delays
+from analytics.serving.streaming_layer import RefreshLoop, refresh_gold, start_refresh_loop
 from analytics.tables import update_comments
 
 Watch = Callable[[str, str], None]
@@ -89,7 +89,7 @@ class Pulse:
     behind: int
     """Events in Kafka that were not in the batch."""
     fresh: float | None
-    """Seconds from Kafka to silver, for the newest event of the last batch."""
+    """Seconds from the newest event of the last batch to the moment at which silver had it."""
     gold_passes: int
 
     def __str__(self) -> str:

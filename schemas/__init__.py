@@ -1,1 +1,1 @@
-
+"""The contract between services: topics, Avro schemas and upcasters."""

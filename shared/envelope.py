@@ -69,7 +69,10 @@ def rfc3339(time: datetime) -> str:
 
 
 def cloud_event_headers(event: Recorded, source: str) -> Headers:
-    """CloudEvents headers, binary mode. A pure function of the stored event, so that republishing gives equal bytes."""
+    """Makes the CloudEvents headers (binary mode) of a message.
+
+    They depend on the stored event alone, so that republishing gives equal bytes.
+    """
     return [
         ("ce_specversion", b"1.0"),
         ("ce_id", event.event_id.encode()),
@@ -86,7 +89,7 @@ def cloud_event_headers(event: Recorded, source: str) -> Headers:
 
 
 def from_cloud_event(headers: dict[str, bytes], value: bytes) -> Recorded:
-    """The inverse of `cloud_event_headers`, to refill a lost store from its topic."""
+    """Parses the headers of a message into the event as it was stored: the inverse of `cloud_event_headers`."""
 
     def text(name: str) -> str:
         return headers[name].decode()
@@ -106,6 +109,7 @@ def from_cloud_event(headers: dict[str, bytes], value: bytes) -> Recorded:
 
 
 def pack_headers(headers: Headers) -> bytes:
+    """Packs headers into one value, which is how a column stores them."""
     packed: bytes = msgpack.packb(headers)
     return packed
 

@@ -5,8 +5,6 @@ import random
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple
 
-import asyncpg
-
 from shared.decider import Command, Decided, Decider, Event, State, Versioned
 from shared.envelope import Context
 from shared.errors import Contended, KeyReused, Refused, StaleVersion
@@ -100,7 +98,10 @@ class CommandHandler(Generic[State, Command, Event]):
     async def handle(
         self, stream_id: str, command: Command, context: Context, *, expected: int | None = None
     ) -> Decided[State, Event]:
-        """Decides, appends and gives the result. Raises Refused, or StaleVersion if `expected` is not the version."""
+        """Decides, appends and returns the result.
+
+        Raises Refused, StaleVersion if `expected` is not the version, or Contended if others were always faster.
+        """
         decided: Decided[State, Event] = await self._batcher.submit(
             stream_id, PendingCommand(command, context, expected)
         )
@@ -122,7 +123,8 @@ class CommandHandler(Generic[State, Command, Event]):
     async def handle_within(self, connection: Connection, commands: Sequence[tuple[str, Command, Context]]) -> None:
         """Handles commands one after the other inside the caller's transaction, which may call this once.
 
-        A refusal is raised: a reaction to another service's event has nobody to refuse to.
+        A refusal is raised: a reaction to another service's event has nobody to refuse to. So is Conflict, and the
+        caller starts its transaction again.
         """
         states = await self._states.load_all({stream_id for stream_id, _, _ in commands}, connection)
         write = Write()
@@ -132,15 +134,11 @@ class CommandHandler(Generic[State, Command, Event]):
             if decided.events:
                 self._recorder.record(write, before, decided, context)
                 states[stream_id] = decided
-        if not write:
-            return
-        try:
+        if write:
             await execute(connection, [write])
-        except asyncpg.UniqueViolationError as lost:
-            raise Conflict(lost.constraint_name) from lost
 
     async def state(self, stream_id: str) -> Versioned[State]:
-        """The state as of now, with the events that other processes appended."""
+        """Returns the state as of now, with the events that other processes appended."""
         return await self._states.load(stream_id)
 
     async def finish(self) -> None:

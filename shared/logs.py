@@ -18,6 +18,8 @@ def fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 class JsonLines(logging.Formatter):
+    """Formats a record as one JSON object, with its extra fields and the correlation id."""
+
     def format(self, record: logging.LogRecord) -> str:
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC),
@@ -34,6 +36,8 @@ class JsonLines(logging.Formatter):
 
 
 class Text(logging.Formatter):
+    """Formats a record as a line to read, with its extra fields at the end."""
+
     def format(self, record: logging.LogRecord) -> str:
         more = " ".join(f"{name}={value}" for name, value in fields(record).items())
         return f"{super().format(record)}  {more}".rstrip()

@@ -121,6 +121,8 @@ async def _serve(app: object, host: str, port: int) -> None:
 
 
 class _Server(uvicorn.Server):
+    """Uvicorn's server, except that a signal ends the server and not the process."""
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Keeps Uvicorn from raising the signal again after it has stopped: the outbox may not be empty yet."""
@@ -132,7 +134,7 @@ class _Server(uvicorn.Server):
 async def _drain(runtimes: Sequence[Runtime]) -> None:
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            await asyncio.gather(*(runtime.relay.drained() for runtime in runtimes))
+            await asyncio.gather(*(runtime.relay.wait_until_drained() for runtime in runtimes))
     except (TimeoutError, *CONNECTION_ERRORS):
         log.warning("stopping with messages in the outbox; they are published after the next start")
 

@@ -124,7 +124,7 @@ class Runtime:
             tasks.create_task(loop)
 
     def background(self, part: Literal["api", "worker"]) -> list[Coroutine[Any, Any, None]]:
-        """The declared loops of a part, not yet started."""
+        """Returns the declared loops of a part, not yet started."""
         return [loop.run(self) for loop in self.service.background if loop.part == part]
 
 

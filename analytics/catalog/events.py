@@ -24,7 +24,7 @@ POSITION = (
     Column("partition", "integer", "Partition of the topic."),
     Column("offset", "long", "Offset within the partition."),
 )
-KAFKA_TIME = Column("kafka_time", "timestamp", "Timestamp of the Kafka message: when the relay published it.")
+KAFKA_TIME = Column("kafka_time", "timestamp", "Timestamp of the Kafka message: the time of its event.")
 HEADER = struct(Column("key", "string", "Name of the header."), Column("value", "binary", "Its bytes."))
 MESSAGE = (
     *POSITION,
@@ -44,7 +44,7 @@ EVENT = (
     KAFKA_TIME,
     Column("correlation_id", "string", "Id shared by all events that one request led to."),
     Column("causation_id", "string", "Id of the event or request that caused this one."),
-    Column("actor", "string", "Who or what caused the event: a role and an id, or a service."),
+    Column("actor", "string", "Who caused the event: the subject of a token, `service:NAME` or `system:deadline`."),
 )
 """Columns of every silver table of events; a struct column for each event type follows them."""
 QUARANTINE = (

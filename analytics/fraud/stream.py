@@ -21,8 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analytics.catalog import column_of
 from analytics.fraud.alerts import alerts_from_facts, as_published
 from analytics.fraud.facts import EVENTS, FACT, SUBJECT, facts
-from analytics.fraud.outbox import Outbox
 from analytics.fraud.rules import Rules, load_rules
+from analytics.fraud.sender import AlertSender
 from analytics.ingest.bronze import bronze_rows
 from analytics.ingest.quarantine import is_framed, wire_schema_id
 from analytics.ingest.silver import valid_events
@@ -84,9 +84,9 @@ class AlertStream:
     def _run(self, **trigger: str | bool) -> None:
         arm(self.lake.settings.crash_at)
         self._texts |= asyncio.run(_registered(self.lake.settings, self.schemas))
-        outbox = Outbox.open(self.lake, self.schemas)
+        sender = AlertSender.open(self.lake, self.schemas)
         while not self._stopping.is_set():
-            self._query = self._start(outbox, **trigger)
+            self._query = self._start(sender, **trigger)
             if self._stopping.is_set():  # stop() was called while the query started
                 self._query.stop()
             try:
@@ -95,14 +95,14 @@ class AlertStream:
             except StreamingQueryException as error:
                 self._add_unknown_schema(error)
 
-    def _start(self, outbox: Outbox, **trigger: str | bool) -> StreamingQuery:
+    def _start(self, sender: AlertSender, **trigger: str | bool) -> StreamingQuery:
         session = self.lake.spark.newSession()
         for key, value in STATE.items():
             session.conf.set(key, value)
 
         def send_alerts(affected: DataFrame, _number: int) -> None:
             alerts = alerts_from_facts(facts_in_state(affected), self.rules)
-            self.sent += outbox.send(as_published(alerts).collect())
+            self.sent += sender.send(as_published(alerts).collect())
 
         with scheduler_pool(self.lake.spark, POOL):
             return (

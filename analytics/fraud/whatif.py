@@ -78,7 +78,9 @@ class Comparison:
     """The largest of those payments."""
 
 
-def compare(payments: DataFrame, today: Rules, other: Rules, labels: Mapping[str, bool], period: Period) -> Comparison:
+def compare_rules(
+    payments: DataFrame, today: Rules, other: Rules, labels: Mapping[str, bool], period: Period
+) -> Comparison:
     """Compares two sets of rules. `payments` is silver.payment_events; `labels` says which orders were fraud."""
     requested = _requested(payments, labels).where(period.includes("requested_at"))
     raised = [alerts_from_facts(facts(payments, rules), rules).persist() for rules in (today, other)]

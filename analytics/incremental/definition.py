@@ -87,8 +87,8 @@ def table(
     key: Key,
     scope: Scope,
     affected: Callable[[Affected], DataFrame],
+    time: str,
     unit: Key = (),
-    time: str = "",
     version: int = 1,
 ) -> Callable[[Model], RowTable]:
     """Declares a gold table of rows. The function's name and docstring are the table's name and description."""

@@ -118,8 +118,8 @@ def begin_commit(lake: Lake, name: str, commit: ComputedCommit) -> PendingCommit
 
 def stats_of(table: GoldTable) -> tuple[str, ...]:
     """Columns by which rows are looked for. Delta keeps their range for each file."""
-    time = (table.time,) if isinstance(table, RowTable) and table.time and table.time not in table.key else ()
-    return (*table.key, *time)
+    time = (table.time,) if isinstance(table, RowTable) else ()
+    return tuple(dict.fromkeys((*table.key, *time)))
 
 
 def _quoted(values: Mapping[str, Column]) -> dict[str, Column]:

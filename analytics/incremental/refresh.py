@@ -74,7 +74,5 @@ def _outdated(table: RowTable, stored: DataFrame, rows: DataFrame) -> DataFrame:
 
 def _where_stored(table: RowTable, stored: DataFrame) -> Column:
     """A condition in literals on where the stored rows are: MERGE skips all other files."""
-    if not table.time:
-        return sf.lit(True)
     time = f"t.`{table.time}`"
     return within(time, fetch_spans(stored.select(sf.date_trunc("minute", table.time)))) | sf.col(time).isNull()

@@ -43,7 +43,7 @@ class HalfDone:
 class Start:
     generation: str
     offsets: Offsets | None
-    """None: where the checkpoint says, or from the beginning if there is none."""
+    """Where each partition starts. If this is None, the checkpoint decides; without a checkpoint, the beginning."""
     topics: Mapping[str, str]
     half_done: HalfDone | None = None
 

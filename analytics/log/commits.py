@@ -103,6 +103,8 @@ class ComputedCommit(ProgressCommit):
 
 @dataclass(frozen=True)
 class GoldCommit(ComputedCommit):
+    """Metadata of a gold table, `gold.*`: of a refresh, of a swap, or of an undone swap."""
+
     QUERY = "gold"
 
     before: int | None = None

@@ -1,4 +1,7 @@
-"""Delays from Kafka to silver, batch by batch, computed from the log of the tables."""
+"""Delays until events can be read in silver, batch by batch, computed from the log of the tables.
+
+A delay begins at the timestamp of the Kafka message, which is the time of its event.
+"""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ class Delay(NamedTuple):
     visible: datetime
     """Time at which the batch could be read in all tables."""
     newest: float
-    """Seconds that its newest message had been in Kafka by then."""
+    """Age of its newest message by then, in seconds."""
     oldest: float
 
 

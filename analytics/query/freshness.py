@@ -27,7 +27,7 @@ class Lag:
 
     events: int
     seconds: float
-    """Age of the oldest of them in Kafka."""
+    """Age of the oldest of them, by its timestamp in Kafka, which is the time of its event."""
 
 
 @dataclass(frozen=True)

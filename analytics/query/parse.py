@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 READ_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-# They run SQL that is passed to them as text, which this parser does not see.
+# These functions run SQL that is passed to them as text, which this parser does not see.
 SQL_FUNCTIONS = {"query", "json_execute_serialized_sql"}
 # The only column of the lake that is a reserved word of SQL.
 UNQUOTED_OFFSET = re.compile(r'(?<![."])\boffset\b(?!")', re.IGNORECASE)

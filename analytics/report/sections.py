@@ -132,7 +132,7 @@ def fraud(tables: FixedVersions) -> Section:
 
 
 def freshness(fresh: Freshness, delays: Sequence[Delay]) -> Section:
-    title, about = "Freshness", "How long messages had been in Kafka when they could be read in silver, batch by batch."
+    title, about = "Freshness", "How old events were when they could be read in silver, batch by batch."
     plot, note = "", NOTHING_YET
     if len(delays) == 1:
         [one] = delays

@@ -1,1 +1,1 @@
-"""The ground the lake runs on: the Spark session, its storage and caches, and the connection to Kafka."""
+"""The runtime of the lake: the Spark session, its storage and caches, and the connection to Kafka."""

@@ -1,4 +1,4 @@
-"""Turns Spark's code generation off for plans over few rows: to compile such a plan takes far longer than to run it."""
+"""Turns Spark's code generation off for plans over few rows: compiling them takes far longer than running them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

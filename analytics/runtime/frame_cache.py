@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 
 class FrameCache:
+    """Frames and values that live until the end of a block."""
+
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
         self._values: dict[Hashable, Any] = {}

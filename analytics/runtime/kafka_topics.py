@@ -20,7 +20,7 @@ class Topics:
 
 
 def describe_topics(spark: SparkSession, settings: LakeSettings, names: Iterable[str]) -> Topics:
-    """Describes topics with the Java client that comes with Spark: the Python one does not return a topic's id."""
+    """Describes topics with Spark's Java client: aiokafka, with which the services work, returns no topic ids."""
     jvm: Any = spark.sparkContext._jvm
     options = jvm.java.util.HashMap()
     for key, value in java_options(settings).items():

@@ -94,6 +94,8 @@ def till() -> None:
       till up             start the shop
       till demo           let shoppers buy, and see what happened
       till COMMAND -h     options and examples of a command
+
+    In a clone, write ./till instead of till.
     """
 
 

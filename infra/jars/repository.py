@@ -85,7 +85,7 @@ async def open_repository(root: str = "") -> AsyncIterator[Repository]:
 def _public_root() -> str:
     spark = find_spec("pyspark")
     if not spark or not spark.origin:
-        raise OperatorError("The Python package pyspark is missing; it knows the public repository.", "make install")
+        raise OperatorError("The package pyspark, which names the public Maven repository, is missing.", "make install")
     ivy = next((Path(spark.origin).parent / "jars").glob("ivy-*.jar"))
     with zipfile.ZipFile(ivy) as jar:
         root = IVY_ROOT.search(jar.read(IVY_DEFAULTS).decode())

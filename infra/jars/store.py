@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from time import sleep
 from typing import Literal
+
+from filelock import FileLock, Timeout
 
 from infra.jars.archive import SUMS, is_whole, sha256, unpack
 from infra.jars.lock import Artifact
-from infra.lock import open_lock
 from shared.errors import OperatorError
 
 State = Literal["whole", "missing", "corrupted"]
@@ -68,14 +68,16 @@ class JarStore:
     def locked(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Lets one installer at a time work here, whichever clone it runs in. `waiting` is called if it has to wait."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open_lock(self.folder / ".lock") as take:
-            if not take():
-                waiting()
-                while not take():
-                    sleep(WAIT_SECONDS)
+        lock = FileLock(self.folder / ".lock", mode=0o600, poll_interval=WAIT_SECONDS)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            waiting()
+            lock.acquire()
+        try:
             shutil.rmtree(self.incoming, ignore_errors=True)  # left by an installer that was killed
             self.incoming.mkdir()
-            try:
-                yield
-            finally:
-                shutil.rmtree(self.incoming)
+            yield
+        finally:
+            shutil.rmtree(self.incoming, ignore_errors=True)
+            lock.release()

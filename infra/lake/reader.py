@@ -25,7 +25,7 @@ class LakeReader:
         return ask(self._lake, sql).rows
 
 
-def open_lake(settings: Settings) -> LakeReader | None:
+def open_lake_reader(settings: Settings) -> LakeReader | None:
     """Opens the lake if there is one. Without one, its packages need not be installed."""
     if "://" not in settings.lake and not Path(settings.lake).is_dir():
         return None

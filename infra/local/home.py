@@ -1,18 +1,17 @@
 """The folder that holds all state: its layout, the lock on it, and what `till up` chose and generated."""
 
-import asyncio
 import base64
 import errno
 import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from filelock import AsyncFileLock, Timeout
 from pydantic import SecretStr
 
-from infra.lock import open_lock
 from infra.settings import Settings
 from shared.errors import OperatorError
 from shared.settings import PREFIX
@@ -57,23 +56,29 @@ def writable(home: Path) -> Iterator[None]:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise OperatorError(
                 f"{error.filename or home} cannot be written: {error.strerror}.",
-                "Give this user the folder, or set another TILL_HOME.",
+                "Let this user write there, or set another TILL_HOME.",
             ) from error
         raise
 
 
 @asynccontextmanager
 async def exclusive(home: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-    """Lets one `up` or `down` at a time work in this home. `waiting` is called if this one has to wait."""
-    with ExitStack() as held:
-        with writable(home):
-            run_folder(home).mkdir(parents=True, exist_ok=True)
-            take = held.enter_context(open_lock(_lock_file(home)))
-        if not take():
+    """Lets one `up` or `down` at a time work in this home. `waiting` is called if this one has to wait.
+
+    The kernel releases the lock when its holder ends, however it ends. The file itself stays.
+    """
+    lock = AsyncFileLock(_lock_file(home), mode=0o600, poll_interval=WAIT_SECONDS)
+    with writable(home):
+        run_folder(home).mkdir(parents=True, exist_ok=True)
+        try:
+            await lock.acquire(blocking=False)
+        except Timeout:
             waiting()
-            while not take():
-                await asyncio.sleep(WAIT_SECONDS)
+            await lock.acquire()
+    try:
         yield
+    finally:
+        await lock.release()
 
 
 def furnish(settings: Settings) -> Settings:

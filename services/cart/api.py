@@ -25,15 +25,14 @@ from services.cart.commands import AddItem, CheckOut, OpenCart, RemoveItem, SetQ
 from services.cart.decider import Empty, Open
 from services.cart.products import ProductCache, Products
 from services.common.bodies import Sku
-from services.common.cards import has_card_number
+from services.common.cards import refuse_card_numbers
 from services.common.fields import carry
 from services.common.roles import may_see
 from services.common.vault import Vault
 from shared.envelope import millis, now
 from shared.errors import Refused
 from shared.http.calls import Authenticated, Call
-from shared.http.positions import Position
-from shared.http.problems import Problem
+from shared.http.positions import Position, is_stored
 from shared.http.responses import answer_read
 from shared.service import Runtime
 from shared.store.time_travel import AsOf, as_of
@@ -62,9 +61,6 @@ def router(runtime: Runtime, cache: ProductCache, currency: str) -> APIRouter:
     async def is_known(position: Position) -> bool:
         return await products.version(position.key) >= position.version
 
-    async def is_stored(position: Position) -> bool:
-        return (await handler.state(position.stream_id)).version >= position.version
-
     async def wait(call: Call, cart_id: UUID) -> None:
         """Waits for Min-Position, which may name this cart or a product. A stranger is refused without waiting."""
         if call.min_position:
@@ -72,7 +68,7 @@ def router(runtime: Runtime, cache: ProductCache, currency: str) -> APIRouter:
             cart = (await handler.state(stream_id)).state
             if isinstance(cart, Empty) or not may_see(call.principal, cart.customer_id):
                 raise _unknown()
-            await call.wait_for({stream_id: is_stored, "stock": is_known})
+            await call.wait_for({stream_id: partial(is_stored, handler), "stock": is_known})
 
     @routes.post("/v1/carts", status_code=201, response_model=CartBody, summary="Open a cart")
     async def open_cart(call: Authenticated) -> Response:
@@ -138,8 +134,7 @@ def router(runtime: Runtime, cache: ProductCache, currency: str) -> APIRouter:
     )
     async def check_out(cart_id: CartId, checkout: Checkout, call: Authenticated) -> Response:
         await wait(call, cart_id)
-        if has_card_number(checkout.model_dump()):
-            raise Problem(422, "card-number", "This looks like a card number. Send the token it was exchanged for.")
+        refuse_card_numbers(checkout.model_dump())
         customer_id, order_id = call.principal.subject, order_of(str(cart_id))
         state = (await handler.state(f"cart:{cart_id}")).state
         skus: Iterable[str] = state.lines if isinstance(state, Open) else ()

@@ -17,7 +17,10 @@ CartId = Annotated[UUID, Path(examples=[CART_ID])]
 UNKNOWN = refusal(404, "cart-unknown", "There is no such cart, or it is somebody else's.")
 CHECKED_OUT = refusal(409, "cart-checked-out", "This cart has been checked out. Open a new one to go on shopping.")
 PRICE_CHANGED = refusal(
-    409, "price-changed", "MUG-350 costs 12.90 EUR now, not 11.90 EUR. Set its quantity to accept the new price."
+    409,
+    "price-changed",
+    "Enamel mug 350 ml (MUG-350) costs 12.90 EUR, no longer 11.90 EUR."
+    " Set the quantity again to take the new price, or remove it.",
 )
 STATE_NAMES = {Open: "open", CheckedOut: "checked_out", Abandoned: "abandoned"}
 SHIPPING = {"method": "standard", "name": "Ann Example", "address": "1 Mill Lane, Oldtown"}

@@ -28,7 +28,7 @@ class AddItem:
     sku: str
     quantity: int
     product: Product | None
-    """Is None if the shop has no product with this SKU."""
+    """The product with this SKU, or None if the shop has none."""
     now: int
 
 

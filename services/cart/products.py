@@ -72,6 +72,8 @@ class ProductCache:
 
 
 class Products:
+    """Finds products by SKU, in the cache or else in the table."""
+
     def __init__(self, pool: Pool, cache: ProductCache) -> None:
         self._pool = pool
         self._cache = cache

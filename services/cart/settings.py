@@ -9,6 +9,6 @@ from shared.settings import Port
 class CartSettings(ServiceSettings):
     """Adds what the cart service reads to the settings that all services share."""
 
-    cart_port: Port = Field(8182, description="`services.cart` when it runs alone.")
-    cart_idle_minutes: float = Field(60, gt=0, description="A cart untouched for that long is abandoned.")
-    currency: str = Field("EUR", pattern="^[A-Z]{3}$", description="What an empty cart's total is shown in.")
+    cart_port: Port = Field(8182, description="Port of `services.cart` when it runs alone.")
+    cart_idle_minutes: float = Field(60, gt=0, description="Minutes after which an untouched cart is abandoned.")
+    currency: str = Field("EUR", pattern="^[A-Z]{3}$", description="Currency of an empty cart's total.")

@@ -6,8 +6,9 @@ from fastapi import Path
 from pydantic import BaseModel, Field
 
 from services.catalog.decider import CURRENCY, MAX_NAME, MAX_PRICE, MAX_SKU, MAX_STOCK, SKU, Stock, Unlisted
-from services.common.bodies import Price, price_body
+from services.common.bodies import Price, body_of_row, price_body
 from services.common.examples import PRICE, request_body, response_body
+from services.common.money import Money
 from shared.decider import Versioned
 from shared.http.openapi import refusal
 
@@ -81,9 +82,6 @@ def product_body(found: Versioned[Stock]) -> dict[str, Any]:
 
 
 def product_body_of_row(row: Any) -> dict[str, Any]:
-    """Returns a `ProductBody` of a row of the read model: fields of the same name as columns are copied."""
-    composed = {
-        "price": {"amount": row["price"], "currency": row["currency"]},
-        "available": max(row["available"], 0),
-    }
-    return {name: composed[name] if name in composed else row[name] for name in ProductBody.model_fields}
+    """Returns a `ProductBody` of a row of the read model."""
+    price = price_body(Money(row["price"], row["currency"]))
+    return body_of_row(ProductBody, row, price=price, available=max(row["available"], 0))

@@ -1,4 +1,4 @@
-"""The part of each order in one product: pieces held, pieces bought, or nothing any more because it was undone.
+"""The share of each order in one product: pieces held, pieces bought, or none any more because it was undone.
 
 `Reservations` is an immutable value made for streams of any length. A hot product may have tens of thousands of open
 reservations, and copying them all at each event would make its replay quadratic. So an event copies only the latest

@@ -1,5 +1,6 @@
 """JSON shapes that more than one service sends."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
 
 from fastapi import Path
@@ -47,6 +48,11 @@ def line_body(line: Line) -> dict[str, Any]:
         "quantity": line.quantity,
         "unit_price": price_body(line.unit_price),
     }
+
+
+def body_of_row(body: type[BaseModel], row: Mapping[str, Any], **composed: Any) -> dict[str, Any]:
+    """Returns a body of a row of a read model: the composed fields as given, the others by column name."""
+    return {name: composed[name] if name in composed else row[name] for name in body.model_fields}
 
 
 def price_body(money: Money) -> dict[str, Any]:

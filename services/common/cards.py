@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from shared.http.problems import Problem
+
 # One in some ten thousand of our own ids has no letters and would pass for a card number.
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 SHORTEST, LONGEST = 13, 19
 NUMBER = re.compile(r"\d+(?:[ -]\d+)*")
+
+
+def refuse_card_numbers(data: Any) -> None:
+    """Raises a problem, which does not repeat the number, if the JSON value has a card number in it."""
+    if has_card_number(data):
+        raise Problem(422, "card-number", "This looks like a card number. Send the token it was exchanged for.")
 
 
 def has_card_number(data: Any) -> bool:

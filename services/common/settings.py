@@ -16,8 +16,8 @@ class ServiceSettings(Settings):
 class ProviderSettings(ServiceSettings):
     """Adds the address of the payment provider, which payment calls and the simulated provider serves."""
 
-    psp_port: Port = Field(8190, description="The simulated payment provider.")
-    psp_url: str = Field("", description="The payment provider. Default: the simulated one.")
+    psp_port: Port = Field(8190, description="Port of the simulated payment provider.")
+    psp_url: str = Field("", description="URL of the payment provider. Default: the simulated one.")
 
     @model_validator(mode="after")
     def _derive_provider(self) -> Self:

@@ -1,5 +1,6 @@
 """Finds an order for the caller of a request: customers find their own orders, support finds all."""
 
+from functools import partial
 from uuid import UUID
 
 from services.common.roles import may_see
@@ -8,7 +9,7 @@ from services.order.events import OrderPlaced
 from shared.decider import Versioned
 from shared.errors import Refused
 from shared.http.calls import Call
-from shared.http.positions import Position
+from shared.http.positions import Position, is_stored
 from shared.service import Runtime
 
 
@@ -25,9 +26,6 @@ async def find_order(runtime: Runtime, call: Call, order_id: UUID) -> Versioned[
             return None
         return found, found.state.order
 
-    async def is_stored(position: Position) -> bool:
-        return position.version <= (await runtime.handler.state(stream_id)).version
-
     async def is_placed(_checkout: Position) -> bool:
         return True  # otherwise the order would not have been found
 
@@ -35,5 +33,5 @@ async def find_order(runtime: Runtime, call: Call, order_id: UUID) -> Versioned[
         raise Refused("order-unknown", "There is no such order.")
     if not call.min_position:
         return found[0]
-    await call.wait_for({stream_id: is_stored, f"cart:{found[1].cart_id}": is_placed})
+    await call.wait_for({stream_id: partial(is_stored, runtime.handler), f"cart:{found[1].cart_id}": is_placed})
     return await runtime.handler.state(stream_id)

@@ -1,4 +1,4 @@
-"""The order API: what became of a checkout, as it is, as it was, and as it happens."""
+"""The order API: reads orders as they are or were, follows their status as it changes, and cancels them."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Response bodies of the order API, with their examples, and how they are made of a state or a row."""
+"""Response bodies of the order API, with their examples, and the functions that make them of a state or a row."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -7,8 +7,9 @@ import orjson
 from fastapi import Path
 from pydantic import BaseModel, Field
 
-from services.common.bodies import LineBody, Price, line_body, price_body
+from services.common.bodies import LineBody, Price, body_of_row, line_body, price_body
 from services.common.examples import CART_ID, CUSTOMER_ID, LINE, ORDER_ID, PAYMENT_ID, TOTAL, response_body
+from services.common.money import Money
 from services.order.decider import Cancelled, Confirmed, InReview, Order, Placed, Reserved, Unplaced
 from shared.decider import Versioned
 from shared.http.openapi import refusal
@@ -92,9 +93,6 @@ def order_body(found: Versioned[Order]) -> dict[str, Any]:
 
 
 def order_body_of_row(row: Any) -> dict[str, Any]:
-    """Returns an `OrderBody` of a row of the read model: fields of the same name as columns are copied."""
-    composed = {
-        "lines": orjson.loads(row["lines"]),
-        "total": {"amount": row["total"], "currency": row["currency"]},
-    }
-    return {name: composed[name] if name in composed else row[name] for name in OrderBody.model_fields}
+    """Returns an `OrderBody` of a row of the read model."""
+    total = price_body(Money(row["total"], row["currency"]))
+    return body_of_row(OrderBody, row, lines=orjson.loads(row["lines"]), total=total)

@@ -1,7 +1,7 @@
 """The order as saga (process manager): turns events of cart, catalog and payment into commands to the order. Pure.
 
 No central coordinator exists. Each service reacts to events (choreography), and the order's own stream remembers how
-far the purchase has come. Reactions may be repeated or late; the decider takes care of both. The other services are
+far the purchase has come. Reactions may be repeated or late; the decider handles both. The other services are
 known by the schemas of their events alone.
 """
 

@@ -29,6 +29,7 @@ def order(settings: OrderSettings) -> Service:
         router=router,
         statuses=REFUSAL_STATUSES,
         projections=[Projection("orders", ["order.events"], ORDERS.apply, ORDERS)],
+        # The consumer stores its offsets under this name, so it stays.
         reactions=[Reaction("process", ["cart.events", "stock.events", "payment.events"], react)],
         migrations=Path(__file__).with_name("migrations"),
         shared_schemas=[VAULT],

@@ -1,5 +1,6 @@
 """The payment API: customers see their own payments, support refunds them and reviews those that are held."""
 
+from functools import partial
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -11,7 +12,7 @@ from services.payment.decider import Payment, Unrequested
 from shared.decider import Versioned
 from shared.errors import Refused
 from shared.http.calls import Authenticated, Call
-from shared.http.positions import Position
+from shared.http.positions import is_stored
 from shared.http.responses import answer_read
 from shared.service import Runtime
 
@@ -21,13 +22,11 @@ REFUSAL_STATUSES = {"payment-unknown": 404}
 def router(runtime: Runtime) -> APIRouter:
     routes = APIRouter(tags=["payment"])
     handler = runtime.handler
-
-    async def is_stored(position: Position) -> bool:
-        return (await handler.state(position.stream_id)).version >= position.version
+    stored = partial(is_stored, handler)
 
     async def perform(payment_id: UUID, command: Command, call: Call) -> Response:
         stream_id = f"payment:{payment_id}"
-        await call.wait_for({stream_id: is_stored})
+        await call.wait_for({stream_id: stored})
         return await call.perform(handler, stream_id, command, payment_body)
 
     @routes.get("/v1/payments/{payment_id}", response_model=PaymentBody, summary="A payment", responses=UNKNOWN)
@@ -43,7 +42,7 @@ def router(runtime: Runtime) -> APIRouter:
         if not (found := await call.find(look, "payment")):
             raise Refused("payment-unknown", "There is no such payment.")
         if call.min_position:
-            await call.wait_for({stream_id: is_stored})
+            await call.wait_for({stream_id: stored})
             found = await handler.state(stream_id)
         return answer_read(found, payment_body(found))
 

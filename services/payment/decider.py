@@ -38,7 +38,7 @@ from shared.errors import Refused
 
 
 class Charge(NamedTuple):
-    """The first five fields of most events: ids, customer, amount and the provider's token."""
+    """The payment that the provider is asked for. Every event starts with its ids, and most with more of its fields."""
 
     payment_id: str
     order_id: str
@@ -148,6 +148,7 @@ class Operation:
 
 
 def next_operation(payment: Payment) -> Operation | None:
+    """Returns the operation that the provider has still to answer, if any: the errand that this payment wants."""
     return Operation(KINDS[type(payment)], payment.charge) if isinstance(payment, Outstanding) else None
 
 

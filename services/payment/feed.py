@@ -35,14 +35,16 @@ class VelocityFeed:
         await self._caught_up.wait()
 
     def assess(self, attempt: Attempt) -> Verdict:
+        """Gives the verdict on a payment by the history that was read so far."""
         return assess_attempt(self._velocity, attempt, self._rules)
 
     async def follow(self, decoder: Decoder, settings: Settings) -> None:
+        """Reads both topics until cancelled, and waits while they cannot be read."""
         while True:
             try:
                 await self._follow(decoder, settings)
             except (KafkaError, OperatorError, OSError) as error:
-                log.warning("the risk check cannot read its topics; it tries again", extra={"error": repr(error)})
+                log.warning("the risk check cannot read its topics; trying again", extra={"error": repr(error)})
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self, decoder: Decoder, settings: Settings) -> None:

@@ -20,7 +20,7 @@ PATHS: dict[Kind, str] = {
     "refund": "/refunds",
 }
 DECLINED = (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY)
-"""A refusal with a reason is an answer. Any other error says nothing about the payment."""
+"""Statuses of a refusal with a reason, which is an answer. Any other error says nothing about the payment."""
 Ask = Callable[[Operation], Awaitable[RecordProviderAnswer]]
 FAILURES_TO_OPEN, OPEN_SECONDS = 10, 2.0
 
@@ -33,12 +33,14 @@ async def open_provider(settings: PaymentSettings) -> AsyncIterator[Ask]:
 
 
 class Provider:
+    """The client of the payment provider, behind a circuit breaker."""
+
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
         self._breaker = CircuitBreaker(FAILURES_TO_OPEN, OPEN_SECONDS)
 
     async def ask(self, operation: Operation) -> RecordProviderAnswer:
-        """Asks for an operation. Safe to repeat: for a known key, the provider repeats its answer only."""
+        """Asks for an operation. It is safe to repeat: for a known key, the provider only repeats its answer."""
         try:
             with self._breaker.call():
                 answer = await self._post(operation)

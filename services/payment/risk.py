@@ -10,7 +10,7 @@ NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    pass
+    """The provider may be asked at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
+    """The payment is declined, and the provider is not asked."""
+
     reasons: tuple[str, ...]
 
 
@@ -38,6 +40,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
+    """Every limit of the risk check. A test ties those on alerts to `[payment]` in the lake's rules.toml."""
+
     window_ms: int = 10 * 60_000
     attempts: Limit = Limit(20, 50)
     declines: Limit = Limit(5, 10)
@@ -48,7 +52,7 @@ class Rules:
     """Amount in minor units."""
     alert_score: Limit = Limit(50, 90)
     alert_ms: int = 24 * 3_600_000
-    """How long an alert counts, in milliseconds."""
+    """Milliseconds for which an alert counts."""
     shared_tokens: frozenset[str] = frozenset(
         ("tok_ok", "tok_declined", "tok_insufficient_funds", "tok_timeout", "tok_flaky")
     )
@@ -77,6 +81,7 @@ class Features:
 
 
 def assess(features: Features, rules: Rules) -> Verdict:
+    """Refuses or holds a payment of which any feature has reached its limit, with the reasons; allows it otherwise."""
     measured = list(_measured(features, rules))
     if refused := tuple(words for value, limit, words in measured if value >= limit.refuse):
         return Refuse(refused)

@@ -9,5 +9,5 @@ from shared.settings import Port
 class PaymentSettings(ProviderSettings):
     """Adds what the payment service reads to the provider's address."""
 
-    payment_port: Port = Field(8184, description="`services.payment` when it runs alone.")
-    psp_timeout: float = Field(2, gt=0, description="Seconds payment waits for the provider's answer.")
+    payment_port: Port = Field(8184, description="Port of `services.payment` when it runs alone.")
+    psp_timeout: float = Field(2, gt=0, description="Seconds that payment waits for the provider's answer.")

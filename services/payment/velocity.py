@@ -64,6 +64,8 @@ class Customer:
 
 @dataclass(slots=True)
 class Velocity:
+    """The payment history: what customers, tokens and alerts have shown so far."""
+
     customers: OrderedDict[str, Customer] = field(default_factory=OrderedDict)
     tokens: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)
     """The time at which each customer last used a token (unix milliseconds), by token."""
@@ -120,6 +122,7 @@ def features(velocity: Velocity, attempt: Attempt, rules: Rules) -> Features:
 
 
 def assess_attempt(velocity: Velocity, attempt: Attempt, rules: Rules) -> Verdict:
+    """Gives the verdict of the risk check on a payment."""
     return assess(features(velocity, attempt, rules), rules)
 
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Respons
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.common.cards import has_card_number
+from services.common.cards import refuse_card_numbers
 from services.psp import rules
 from services.psp.ledger import Ledger, Movement
 from services.psp.settings import PspSettings
@@ -80,8 +80,7 @@ async def no_card_numbers(request: Request, key: Key) -> None:
         sent = orjson.loads(await request.body())
     except orjson.JSONDecodeError:
         sent = {}
-    if has_card_number([sent, key]):
-        raise Problem(422, "card-number", "This looks like a card number. Send the token it was exchanged for.")
+    refuse_card_numbers([sent, key])
 
 
 def create_app(ledger: Ledger, settings: PspSettings, chance: Callable[[], float] = random.random) -> FastAPI:

@@ -35,7 +35,7 @@ async def read_order_story(sources: Sources, order_id: str) -> list[StoryEvent]:
     if not story:
         return []
     placed = story[0].event
-    # A product's stream holds the events of all orders. The correlation id narrows them down in the database, but
+    # A product's stream holds the events of all orders. The database filters them by correlation id, but
     # clients choose it and may use one for several requests, so the order id decides.
     requests = sorted({it.recorded.correlation_id for it in story})
     story += await read_stream_events(sources, "cart", placed.cart_id)

@@ -1,7 +1,7 @@
 """Every service of the shop, listed once: the shop's own process and the operator's tools start from here.
 
-What reads a store needs only the decider of its service, and commands like `till state` have 300 ms for everything. So
-nothing is imported before it is needed.
+A command that reads a store, such as `till state`, needs only the decider of its service and has 300 ms for everything.
+Nothing is imported before it is needed.
 """
 
 from collections.abc import Callable

@@ -12,5 +12,5 @@ from shared.settings import Port
 class ShopSettings(CatalogSettings, CartSettings, OrderSettings, PaymentSettings):
     """Combines the settings of all services, and adds those of the one process that runs them together."""
 
-    shop_port: Port = Field(8080, description="The shop API.")
-    session_hours: float = Field(24, gt=0, description="Life of a guest's token.")
+    shop_port: Port = Field(8080, description="Port of the shop API.")
+    session_hours: float = Field(24, gt=0, description="Hours for which a guest's token is valid.")

@@ -62,7 +62,7 @@ def router(runtimes: Sequence[Runtime]) -> APIRouter:
     @routes.get(
         "/v1/orders/{order_id}/events",
         response_model=Timeline,
-        summary="Its timeline across services",
+        summary="The timeline of an order across services",
         responses=UNKNOWN,
     )
     async def events(order_id: OrderId, call: Authenticated) -> Response:

@@ -47,13 +47,18 @@ def create_app(
         # Added flat: FastAPI searches an included router layer by layer, for every request.
         app.router.routes.extend(router.routes)
 
-    @app.get("/healthz", tags=["process"], summary="Is the process alive?", responses=_says("alive"))
+    @app.get("/healthz", tags=["process"], summary="Is the process alive?", responses=_status_example("alive"))
     async def healthz() -> dict[str, str]:
         return {"status": "alive"}
 
-    lacks = openapi.refusal(503, "not-ready", "PostgreSQL (cart): it does not answer.")
+    lacks = openapi.refusal(503, "not-ready", "PostgreSQL (service): it does not answer.")
 
-    @app.get("/readyz", tags=["process"], summary="Is the process ready to serve?", responses=_says("ready") | lacks)
+    @app.get(
+        "/readyz",
+        tags=["process"],
+        summary="Is the process ready to serve?",
+        responses=_status_example("ready") | lacks,
+    )
     async def readyz() -> Response:
         if lacking := await readiness():
             detail = "; ".join(f"{part}: {reason}" for part, reason in lacking.items())
@@ -68,7 +73,7 @@ def create_app(
     return Counted(BodyLimit(served, settings.body_limit), metrics)
 
 
-def _says(status: str) -> dict[int | str, dict[str, Any]]:
+def _status_example(status: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {"application/json": {"example": {"status": status}}}}}
 
 

@@ -64,6 +64,7 @@ class Tokens:
         return jwt.encode(claims, self._secret, "HS256")
 
     async def principal(self, authorization: str | None) -> Principal:
+        """Returns the caller of a request from its Authorization header. A missing or invalid token is a problem."""
         if not authorization or not authorization.startswith("Bearer "):
             raise unauthenticated("Send a token: Authorization: Bearer …. POST /v1/sessions gives one.")
         token = authorization[7:]

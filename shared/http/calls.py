@@ -19,7 +19,7 @@ from shared.handler import CommandHandler
 from shared.http.auth import Principal, Tokens
 from shared.http.positions import Read, parse_position
 from shared.http.preconditions import parse_expected_version, parse_idempotency_key
-from shared.http.problems import of_refusal
+from shared.http.problems import refusal_problem
 from shared.http.responses import Answer, version_headers
 from shared.logs import correlation
 from shared.store.answers import KeyedRequest
@@ -63,14 +63,17 @@ class Call(Read):
         status: int = 200,
         location: str | None = None,
     ) -> Response:
-        """Runs the command and answers with `render`. With an Idempotency-Key, the stored answer is the one given."""
+        """Runs the command and answers with what `render` makes of its outcome.
+
+        With an Idempotency-Key the answer is rendered before the commit, stored with the events, and sent as stored.
+        """
         if self.key is None:
             decided = await handler.handle(stream_id, command, self.context, expected=self.expected)
             return Answer(status, version_headers(decided, location), orjson.dumps(render(decided)))
 
         def render_for_storage(outcome: Decided[Any, Any] | Refused) -> tuple[int, bytes, bytes]:
             if isinstance(outcome, Refused):
-                problem = of_refusal(outcome, self.request.app.state.statuses)
+                problem = refusal_problem(outcome, self.request.app.state.statuses)
                 return problem.status, pack_headers([("content-type", b"application/problem+json")]), problem.body()
             return status, pack_headers(version_headers(outcome, location)), orjson.dumps(render(outcome))
 

@@ -14,6 +14,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
+    """Counts requests, and renders the page that Prometheus reads, with the gauges that `gather` looks up."""
+
     def __init__(self, gather: Gather) -> None:
         self._gather = gather
         self._registry = CollectorRegistry()

@@ -33,16 +33,17 @@ ERRORS = {
     413: ("body-too-large", "The body is too large."),
     422: ("invalid", "A value is out of bounds, or an Idempotency-Key came with another body."),
     429: ("too-many-requests", "Too many requests from this token; see Retry-After."),
-    503: ("unavailable", "A part of the shop is down. Nothing is lost; see Retry-After."),
+    503: ("unavailable", "A server that this needs is down. Nothing is lost; see Retry-After."),
     504: ("position-not-reached", "The view has not reached Min-Position in time."),
 }
 ON_PATHS = (404, 405)
 """Statuses of paths with a parameter: `.` or `%2F` in its place lead to another path."""
-ON_READS = (400, 422, 503, 504)
-ON_WRITES = (400, 412, 413, 422, 503, 504)
+ON_READS = (400, 422, 503)
+ON_WRITES = (400, 412, 413, 422, 503)
+WITH_MIN_POSITION = (504,)
 WITH_TOKEN = (401, 429)
 
-HEADERS: dict[str, tuple[str, dict[str, Any]]] = {
+REQUEST_HEADERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Idempotency-Key": (
         "The same key and body: the same answer and one effect, however often it is sent.",
         {"pattern": r"^[!-~]{1,200}$"},
@@ -54,27 +55,31 @@ HEADERS: dict[str, tuple[str, dict[str, Any]]] = {
         {"pattern": r"^[a-z]+:[!-~]{1,200}@[0-9]{1,9}$"},
     ),
 }
-ANSWERED = {
-    "ETag": ("The version, for If-Match.", '"7"'),
-    "Event-Position": ("For Min-Position.", "cart:0190b1de-0000-7000-8000-000000000001@7"),
-    "Location": ("Where it is.", "/v1/carts/0190b1de-0000-7000-8000-000000000001"),
-    "Allow": ("The methods it takes.", "GET, PUT"),
-    "Retry-After": ("Seconds.", "1"),
-    "WWW-Authenticate": ("How to authenticate.", "Bearer"),
+RESPONSE_HEADERS = {
+    "ETag": ("The version; send it as If-Match.", '"7"'),
+    "Event-Position": (
+        "The position; send it as Min-Position to see this write.",
+        "example:0190b1de-0000-7000-8000-000000000001@7",
+    ),
+    "Location": ("The path of what was created.", "/v1/examples/0190b1de-0000-7000-8000-000000000001"),
+    "Allow": ("The methods that the path takes.", "GET, PUT"),
+    "Retry-After": ("Seconds to wait before the next attempt.", "1"),
+    "WWW-Authenticate": ("The way to authenticate.", "Bearer"),
 }
-HEADERS_OF_ERRORS = {405: ["Allow"], 401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
+ERROR_HEADERS = {405: ["Allow"], 401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
 
 
 def refusal(status: int, code: str, text: str) -> dict[int | str, dict[str, Any]]:
     """Describes a refusal of one route, for its `responses`."""
     content = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": Problem(status, code, text).document()}
     answer: dict[str, Any] = {"description": text, "content": {"application/problem+json": content}}
-    if status in HEADERS_OF_ERRORS:
-        answer["headers"] = _answered(HEADERS_OF_ERRORS[status])
+    if status in ERROR_HEADERS:
+        answer["headers"] = _response_headers(ERROR_HEADERS[status])
     return {status: answer}
 
 
 def document(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    """Makes the application serve the completed document, which is built when it is first asked for."""
     guarded: Guarded = {
         (route.path, method.lower()): dependency.call.roles
         for router in routers
@@ -138,7 +143,8 @@ def _link(schema: dict[str, Any]) -> None:
 def _describe(operation: dict[str, Any], path: str, method: str, roles: Sequence[str] | None) -> None:
     """Adds headers, security and problems to an operation. `roles` is None if it needs no token."""
     reads, needs_token = method == "get", roles is not None
-    operation.setdefault("parameters", []).extend(_header(name) for name in _request_headers(path, method, needs_token))
+    taken = _request_headers(path, method, needs_token)
+    operation.setdefault("parameters", []).extend(_header(name) for name in taken)
     if needs_token:
         operation["security"] = [{"token": []}]
     own = operation["responses"]
@@ -149,15 +155,18 @@ def _describe(operation: dict[str, Any], path: str, method: str, roles: Sequence
             names = ["ETag", "Event-Position"] if shows_version else []
             if shows_version and status != "200":
                 names.append("Location")
-            answer["headers"] = _answered(names)
+            answer["headers"] = _response_headers(names)
             for content in answer.get("content", {}).values():
                 if "itemSchema" in content:  # it describes each item; FastAPI adds that the whole is a string
                     content.pop("schema", None)
-    operation["responses"] = dict(sorted((_problems(path, reads, roles) | own).items()))
+    operation["responses"] = dict(sorted((_problems(path, method, roles, taken) | own).items()))
 
 
-def _problems(path: str, reads: bool, roles: Sequence[str] | None) -> dict[str, Any]:
-    statuses = [*ON_READS] if reads else [413] if roles is None else [*ON_WRITES]
+def _problems(path: str, method: str, roles: Sequence[str] | None, taken: Sequence[str]) -> dict[str, Any]:
+    """Describes the problems of an operation that takes these headers."""
+    statuses = [*ON_READS] if method == "get" else [413] if roles is None else [*ON_WRITES]
+    if "Min-Position" in taken:
+        statuses += WITH_MIN_POSITION
     if roles is not None:
         statuses += WITH_TOKEN
     if "{" in path:
@@ -176,11 +185,11 @@ def _request_headers(path: str, method: str, needs_token: bool) -> list[str]:
     inapplicable = set() if method == "put" else {"If-None-Match"}
     if "{" not in path:  # it creates something new, so there is no earlier version to wait for
         inapplicable.add("Min-Position")
-    return [name for name in HEADERS if name not in inapplicable]
+    return [name for name in REQUEST_HEADERS if name not in inapplicable]
 
 
 def _header(name: str) -> dict[str, Any]:
-    text, schema = HEADERS[name]
+    text, schema = REQUEST_HEADERS[name]
     return {
         "name": name,
         "in": "header",
@@ -190,9 +199,9 @@ def _header(name: str) -> dict[str, Any]:
     }
 
 
-def _answered(names: Sequence[str]) -> dict[str, Any]:
+def _response_headers(names: Sequence[str]) -> dict[str, Any]:
     return {
         name: {"description": text, "schema": {"type": "string", "examples": [example]}}
         for name in names
-        for text, example in [ANSWERED[name]]
+        for text, example in [RESPONSE_HEADERS[name]]
     }

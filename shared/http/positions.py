@@ -8,10 +8,11 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 
+from shared.handler import CommandHandler
 from shared.http.problems import Problem
 
 FORM = re.compile(r"([a-z]+:[\x21-\x7e]{1,200})@(\d{1,9})")
@@ -46,6 +47,11 @@ def parse_position(header: str | None) -> Position | None:
     if not (position := FORM.fullmatch(header)):
         raise Problem(400, "min-position-invalid", "Min-Position takes an Event-Position as it was answered.")
     return Position(position[1], int(position[2]))
+
+
+async def is_stored(handler: CommandHandler[Any, Any, Any], position: Position) -> bool:
+    """Tells whether the stream itself has reached the position, for reads that fold the stream."""
+    return (await handler.state(position.stream_id)).version >= position.version
 
 
 Views = Mapping[str, Callable[[Position], Awaitable[bool]]]

@@ -45,7 +45,8 @@ Statuses = Mapping[str, int]
 """HTTP status by refusal code, for refusals that are not 409."""
 
 
-def of_refusal(refused: Refused, statuses: Statuses) -> Problem:
+def refusal_problem(refused: Refused, statuses: Statuses) -> Problem:
+    """Returns the problem of a refusal; its status is 409 unless `statuses` has another one."""
     return Problem(statuses.get(refused.code, 409), refused.code, refused.message)
 
 
@@ -53,7 +54,7 @@ def unauthenticated(detail: str, code: str = "unauthenticated") -> Problem:
     return Problem(401, code, detail, {"WWW-Authenticate": "Bearer"})
 
 
-def _of(error: Exception) -> Problem:
+def _problem_of(error: Exception) -> Problem:
     match error:
         case Problem():
             return error
@@ -68,7 +69,7 @@ def _of(error: Exception) -> Problem:
         case ClientDisconnect():
             return Problem(400, "body-cut-off", "The connection was closed before the body had ended.")
         case RequestValidationError():
-            return _of_validation(error)
+            return _validation_problem(error)
         case HTTPException():
             codes = {404: "not-found", 405: "method-not-allowed"}
             return Problem(
@@ -83,10 +84,10 @@ def _of(error: Exception) -> Problem:
 
 
 def _unavailable() -> Problem:
-    return Problem(503, "unavailable", "A part of the shop is down; try again shortly.", RETRY_AFTER)
+    return Problem(503, "unavailable", "A server that this needs is down; try again shortly.", RETRY_AFTER)
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
+def _validation_problem(error: RequestValidationError) -> Problem:
     found = error.errors()
     if any(e["type"] == "json_invalid" for e in found):
         return Problem(400, "json-invalid", "The body is not valid JSON.")
@@ -103,8 +104,8 @@ def error_response(error: Exception, scope: Scope) -> Response:
     """Turns an error into its problem document. An unforeseen one is logged and says nothing about the inside."""
     app: FastAPI = scope["app"]
     if isinstance(error, Refused):
-        return of_refusal(error, app.state.statuses).response()
-    problem = _of(error)
+        return refusal_problem(error, app.state.statuses).response()
+    problem = _problem_of(error)
     if problem.status == 500:
         log.error("unhandled", exc_info=error, extra={"path": scope["path"]})
     if problem.status == 405:  # Starlette names the methods of the path's first route only

@@ -190,9 +190,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka has 
         expected = {partition: self._next.get(partition, -1) for partition in batches}
         reached = {partition: records[-1].offset + 1 for partition, records in batches.items()}
         if any(records[0].offset < expected[partition] for partition, records in batches.items()):
-            raise Fenced  # read before the partition was revoked and assigned again, further on
+            raise Fenced  # read before another consumer had the partition and moved it on
         async with self._pool.acquire() as connection, connection.transaction():
-            # First, because it also locks the rows: two consumers that both believe to own a partition take turns.
+            # First, because it also locks the rows: two consumers that both believe they own a partition take turns.
             moved = await connection.execute(
                 COMPARE_AND_SET,
                 self.name,

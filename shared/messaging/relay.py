@@ -83,7 +83,7 @@ class Relay:
                 )
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Waits until the outbox is empty."""
         while await self._pool.fetchval("SELECT EXISTS (SELECT FROM outbox)"):
             await asyncio.sleep(0.01)

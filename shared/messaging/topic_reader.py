@@ -1,7 +1,7 @@
 """Reads topics outside of any consumer group: whole, in part, a single record, or followed without an end.
 
-Everything that reads a topic without storing offsets uses this: refills, verification, rebuilds, the dead-letter
-queue. A service that acts on messages uses `consumer.py`.
+Refills, verification, rebuilds and the dead-letter queue read topics with this. A service that acts on messages uses
+`consumer.py`.
 """
 
 import asyncio

@@ -57,6 +57,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class TopicComparison:
+    """The topics of a cluster compared with their declaration."""
+
     replication: int
     missing: list[Topic]
     drift: list[Drift]

@@ -12,24 +12,19 @@ from shared.messaging.topic_reader import read_topic
 from shared.schemas.codec import Undecodable, schema_id_of
 from shared.settings import Settings
 from shared.store.database import Connection, Pool
-from shared.store.event_store import MAX_VERSION, columns
+from shared.store.event_store import MAX_VERSION, STORED_COLUMNS, STORED_ROWS, columns
 
 log = logging.getLogger(__name__)
 
-GIVEN = """
-unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::timestamptz[],
-       $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[])
-"""
 # Without outbox rows: these events have been published. If a version occurs twice, the first one counts,
 # as it did for every other reader of the topic.
 REFILL = f"""
-INSERT INTO events (stream_id, version, event_id, type, time, correlation_id, causation_id, actor, traceparent, value)
-SELECT * FROM {GIVEN}
+INSERT INTO events ({STORED_COLUMNS}) SELECT * FROM {STORED_ROWS}
 ON CONFLICT (stream_id, version) DO NOTHING
 """
 CONTRADICTIONS = f"""
 SELECT given.stream_id, given.version
-FROM {GIVEN} given (stream_id, version, event_id, type, time, correlation_id, causation_id, actor, traceparent, value)
+FROM {STORED_ROWS} given ({STORED_COLUMNS})
 JOIN events USING (stream_id, version)
 WHERE (given.event_id, given.value) <> (events.event_id, events.value)
 """

@@ -32,6 +32,8 @@ class NoConsumer(OperatorError):
 
 
 class PreparedRetry(NamedTuple):
+    """All that a retry needs."""
+
     consumer: Consumer
     reaction: Reaction | None
     """The consumer's reaction; None if it feeds a read model."""

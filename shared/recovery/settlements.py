@@ -26,6 +26,8 @@ SELECT_ONE = f'{SELECT_ALL} WHERE (consumer, topic, partition, "offset", died) =
 
 @dataclass(frozen=True)
 class Settlement:
+    """How, why, by whom and when a dead letter was settled."""
+
     how: How
     why: str
     """The operator's reason for dropping it; empty after a retry."""

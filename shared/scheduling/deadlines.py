@@ -12,13 +12,17 @@ from shared.store.database import Pool
 
 
 class DeadlineWorker(DueStreamWorker):
+    """Gives each stream whose deadline has come its command, and stores the next deadline."""
+
     def __init__(self, pool: Pool, handler: CommandHandler[Any, Any, Any], deadlines: Deadlines[Any, Any, Any]) -> None:
         super().__init__(pool, handler.decider.category, "system:deadline")
         self._handler = handler
         self._deadlines = deadlines
 
     async def look_at(self, stream_id: str, because: Context) -> datetime | None:
-        """Handled twice (the process died in between), the command finds nothing left to decide."""
+        """Gives the stream its command. If the process dies before the next deadline is stored, the command is given
+        again, and finds nothing left to decide.
+        """
         try:
             current = await self._handler.handle(stream_id, self._deadlines.command(millis(now())), because)
             state = current.state

@@ -77,7 +77,11 @@ class ErrandWorker(DueStreamWorker):
         return None
 
     def _later(self, stream_id: str) -> datetime:
-        """Exponential backoff with jitter, so that calls that failed together do not come back together."""
+        """Returns the moment of the next attempt: exponential backoff with jitter.
+
+        Without jitter, calls that failed together would come back together.
+        """
         attempts = self._attempts[stream_id] = self._attempts.get(stream_id, 0) + 1
-        wait = min(FIRST_WAIT_SECONDS * 2 ** (attempts - 1), LONGEST_WAIT_SECONDS)
+        doublings = min(attempts - 1, 10)  # without a limit, hours of failures would overflow
+        wait = min(FIRST_WAIT_SECONDS * 2**doublings, LONGEST_WAIT_SECONDS)
         return now() + timedelta(seconds=wait * random.uniform(0.5, 1))

@@ -30,12 +30,16 @@ class NotRegistered(KeyError):
 
 
 class _Writer(NamedTuple):
+    """How to encode events of one class."""
+
     prefix: bytes
     schema: Any
     to_record: Convert
 
 
 class _Reader(NamedTuple):
+    """How to decode values of one schema id."""
+
     writer_schema: Any
     reader_schema: Any
     """The schema to resolve to; None if it is the writer's own, which is twice as fast."""

@@ -23,6 +23,8 @@ class SchemaRefused(OperatorError):
 
 
 class Registry:
+    """A connection to the registry. Open it with `async with`, which closes its HTTP client."""
+
     def __init__(self, settings: Settings) -> None:
         self._url = settings.registry_url
         auth = (

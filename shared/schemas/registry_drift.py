@@ -12,6 +12,8 @@ from shared.schemas.registry import COMPATIBILITY, HOW_TO_CHANGE, Registry
 
 @dataclass(frozen=True)
 class RegistryDrift:
+    """The result of a comparison of `schemas/` with a registry."""
+
     ids: dict[str, int]
     """Registry ids by schema (`cart/ItemAdded.v1`), for schemas that are registered."""
     problems: list[SchemaProblem]

@@ -10,6 +10,8 @@ LARGEST_ID = 2**31 - 1
 
 
 class SchemaTable:
+    """Reads and adds rows of the table in one service's database."""
+
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 

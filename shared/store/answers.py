@@ -44,16 +44,20 @@ class KeyedRequest:
     key: str
     digest: bytes
     render: Callable[[Decided[Any, Any] | Refused], tuple[int, bytes, bytes]]
-    """Gives status, packed headers and body of the answer. Called once, before the commit."""
+    """Gives status, packed headers and body of the answer. Called before the commit, once per attempt."""
 
     def answer(self, actor: str, outcome: Decided[Any, Any] | Refused) -> Answered:
+        """Renders the answer to this outcome, to be stored and then given to the caller as it is stored."""
         return Answered(StoredAnswer(actor, self.key, self.digest, *self.render(outcome), now()), replayed=False)
 
 
 async def find_answer(
     pool: Pool, actor: str, request: KeyedRequest, uncommitted: Sequence[StoredAnswer]
 ) -> Answered | None:
-    """The answer that this actor got for this key, among those about to be committed or in the table."""
+    """Returns the answer that this actor got for this key, from those about to be committed or from the table.
+
+    Raises KeyReused if the key came with another request then.
+    """
     found = next((a for a in uncommitted if (a.actor, a.key) == (actor, request.key)), None)
     if found is None:
         with raising_unavailable():

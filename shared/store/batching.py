@@ -27,6 +27,7 @@ class Batcher(Generic[Item, Result]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, key: str, item: Item) -> Result:
+        """Adds the item to the next batch of its key, waits for that batch, and returns the item's own result."""
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         if waiting := self._waiting.get(key):
             waiting.append((item, done))

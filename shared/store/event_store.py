@@ -50,14 +50,20 @@ class Write:
         return bool(self.events or self.messages or self.answers or self.deadlines)
 
 
+STORED_COLUMNS = ", ".join(Recorded._fields)
+"""The columns of `events` that a writer fills."""
+STORED_ROWS = """unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::timestamptz[],
+                         $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[])"""
+"""The rows to store, from one array per column; `columns` makes the arrays."""
+EVENT_COLUMNS = STORED_COLUMNS.replace("event_id", "event_id::text")
+"""The columns of `events` as `Recorded` takes them."""
+
 # One statement is one round trip and one commit. Within a stream, positions follow versions: rows are
 # inserted in array order, and version n+1 cannot be inserted before n is committed.
-APPEND = """
+APPEND = f"""
 WITH event AS (
-    INSERT INTO events (stream_id, version, event_id, type, time,
-                        correlation_id, causation_id, actor, traceparent, value)
-    SELECT * FROM unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::timestamptz[],
-                         $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[])
+    INSERT INTO events ({STORED_COLUMNS})
+    SELECT * FROM {STORED_ROWS}
 ), message AS (
     INSERT INTO outbox (topic, key, value, headers, time)
     SELECT * FROM unnest($11::text[], $12::text[], $13::bytea[], $14::bytea[], $15::timestamptz[])
@@ -81,13 +87,12 @@ FROM unnest($1::text[], $2::int[]) AS wanted (stream_id, reached), LATERAL (
 ORDER BY wanted.stream_id, next.version
 """
 
-EVENT_COLUMNS = (
-    "stream_id, version, event_id::text, type, time, correlation_id, causation_id, actor, traceparent, value"
-)
-
 
 class EventStore:
-    """Open with `async with`. Appends of concurrent callers go in one statement and share one fsync (group commit)."""
+    """The events of one service. Appends of concurrent callers go in one statement and share one fsync (group commit).
+
+    Open it with `async with`: closing it commits every accepted write.
+    """
 
     def __init__(self, pool: Pool, *, group_size: int = 256) -> None:
         self.pool = pool
@@ -102,7 +107,6 @@ class EventStore:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commits every accepted write before it returns."""
         await self._group_commit.finish()
         await self._release()
 
@@ -135,7 +139,7 @@ class EventStore:
     async def load(
         self, stream_id: str, after: int = 0, limit: int = 5000, source: "Connection | None" = None
     ) -> list[bytes]:
-        """The values of a stream's next events, which is all that a fold needs."""
+        """Returns the values of a stream's next events, which is all that a fold needs."""
         rows = await (source or self.pool).fetch(
             "SELECT value FROM events WHERE stream_id = $1 AND version > $2 ORDER BY version LIMIT $3",
             stream_id,
@@ -147,7 +151,7 @@ class EventStore:
     async def load_timed(
         self, stream_id: str, after: int, up_to: int, limit: int = 1000
     ) -> list[tuple[datetime, bytes]]:
-        """Times and values of a stream's next events, for a fold up to a moment."""
+        """Returns times and values of a stream's next events, for a fold up to a moment."""
         rows = await self.pool.fetch(
             "SELECT time, value FROM events WHERE stream_id = $1 AND version > $2 AND version <= $3"
             " ORDER BY version LIMIT $4",
@@ -161,8 +165,9 @@ class EventStore:
     async def load_all(
         self, reached: Mapping[str, int], source: "Connection | None" = None, limit: int = 1000
     ) -> dict[str, list[bytes]]:
-        """The values after the version that each stream has reached, in one round trip; no entry for a stream that
-        has none.
+        """Returns the values after the version that each stream has reached, in one round trip.
+
+        A stream that has none is not in the result.
         """
         if len(reached) == 1:  # often a long stream, for which the join is slower
             [(stream_id, after)] = reached.items()
@@ -182,7 +187,7 @@ class EventStore:
         correlation_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[Recorded]:
-        """A stream's events with their envelopes, up to a version, or only those of some requests."""
+        """Returns a stream's events with their envelopes, up to a version, or only those of some requests."""
         rows = await self.pool.fetch(
             f"SELECT {EVENT_COLUMNS} FROM events WHERE stream_id = $1 AND version > $2"
             " AND version <= coalesce($3, version) AND ($4::text[] IS NULL OR correlation_id = ANY($4))"
@@ -217,26 +222,30 @@ async def _commit_together(connection: Connection, writes: Sequence[Write]) -> S
 async def _commit_alone(connection: Connection, write: Write) -> Exception | None:
     try:
         await execute(connection, [write])
-    except asyncpg.UniqueViolationError as lost:
-        return Conflict(lost.constraint_name)
     except Exception as error:  # it belongs to the caller of this write alone
         return Unavailable(error) if is_connection_error(error) else error
     return None
 
 
 async def execute(connection: Connection, writes: Sequence[Write]) -> None:
-    """Stores the writes in one statement, which is a transaction of its own unless the caller has opened one."""
+    """Stores the writes in one statement, which is a transaction of its own unless the caller has opened one.
+
+    Raises Conflict if another writer was faster, and TooLarge for a message that no broker would take.
+    """
     for write in writes:
         for message in write.messages:
             if len(message.value) + len(message.headers) > LARGEST_MESSAGE:
                 raise TooLarge(message)
-    await connection.fetchval(
-        APPEND,
-        *columns([event for write in writes for event in write.events], 10),
-        *columns([message for write in writes for message in write.messages], 5),
-        *columns([answer for write in writes for answer in write.answers], 7),
-        *columns([(stream_id, *due) for write in writes for stream_id, due in write.deadlines.items()], 3),
-    )
+    try:
+        await connection.fetchval(
+            APPEND,
+            *columns([event for write in writes for event in write.events], 10),
+            *columns([message for write in writes for message in write.messages], 5),
+            *columns([answer for write in writes for answer in write.answers], 7),
+            *columns([(stream_id, *due) for write in writes for stream_id, due in write.deadlines.items()], 3),
+        )
+    except asyncpg.UniqueViolationError as lost:
+        raise Conflict(lost.constraint_name) from lost
 
 
 def columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:

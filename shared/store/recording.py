@@ -13,6 +13,8 @@ from shared.store.event_store import Write
 
 
 class Recorder:
+    """Records the decisions of one kind of stream, with the codec and the source of its service."""
+
     def __init__(
         self,
         decider: Decider[Any, Any, Any],
@@ -57,7 +59,7 @@ class Recorder:
                 write.messages.append(self._message(announcement.topic, announcement.key, document))
 
     def document(self, announcement: Announcement, cause: Recorded) -> Recorded:
-        """The document in the envelope of the event that caused it, with an id of its own.
+        """Returns the document in the envelope of the event that caused it, with an id of its own.
 
         The id is derived, so that announcing the same document for the same event again gives the same bytes. Documents
         of older releases have the id of their event; consumers go by key and version, and nothing compares these ids.

@@ -23,7 +23,7 @@ from shared.store.database import CONNECTION_ERRORS, Connection, Pool
 log = logging.getLogger(__name__)
 
 FORMAT = "records as JSON objects"
-"""Part of the fingerprint: a new serialization format makes old snapshots invalid."""
+"""Part of the fingerprint of a fold: another serialization format makes old snapshots invalid."""
 EVERY = 500
 """Versions between two snapshots."""
 MILESTONES = 32
@@ -58,6 +58,8 @@ ORDER BY version DESC LIMIT 1
 
 
 class Snapshots:
+    """Saves and loads the snapshots and milestones of one kind of stream."""
+
     def __init__(self, pool: Pool, decider: Decider[Any, Any, Any], every: int = EVERY) -> None:
         self._pool = pool
         self._every = every
@@ -66,10 +68,11 @@ class Snapshots:
         self._fold = fold_fingerprint(decider)
 
     def due(self, before: int, after: int) -> bool:
+        """Tells whether a snapshot is due between the two versions."""
         return after // self._every > before // self._every
 
     async def load(self, stream_ids: Sequence[str], source: "Connection | None" = None) -> dict[str, tuple[Any, int]]:
-        """State and version of each stream that has a snapshot."""
+        """Returns state and version of each stream that has a snapshot."""
         rows = await (source or self._pool).fetch(
             "SELECT stream_id, version, state FROM snapshots WHERE stream_id = ANY($1::text[]) AND fold = $2",
             stream_ids,
@@ -78,7 +81,7 @@ class Snapshots:
         return {row["stream_id"]: (self._deserialized(row["state"]), row["version"]) for row in rows}
 
     async def nearest(self, stream_id: str, version: int, at: datetime | None) -> tuple[Any, int] | None:
-        """The last milestone up to the version that contains no event after the moment."""
+        """Returns state and version of the last milestone up to `version` that contains no event after `at`."""
         row = await self._pool.fetchrow(NEAREST, stream_id, self._fold, version, at)
         return (self._deserialized(row["state"]), row["version"]) if row else None
 
@@ -122,17 +125,17 @@ def _deserializer(state: type) -> Convert:
 
 
 def fold_fingerprint(decider: Decider[Any, Any, Any]) -> str:
-    """Identifies the code that folds. Snapshots of another fingerprint are ignored and replaced."""
-    return fingerprint(decider.evolve)
+    """Identifies the code that folds and the format of states. Snapshots of another fingerprint are replaced."""
+    return fingerprint(decider.evolve, FORMAT)
 
 
-def fingerprint(code: Callable[..., Any]) -> str:
-    """A hash of the source of a function's module and of all our modules that it uses.
+def fingerprint(code: Callable[..., Any], *more: str) -> str:
+    """Hashes the source of a function's module and of all our modules that it uses, and the texts in `more`.
 
     Every change counts, even of a comment: too many refolds are harmless, a state of outdated code is not.
     """
     sources = sorted(map(inspect.getsource, _modules_used_by(sys.modules[code.__module__])))
-    return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join([*sources, *more]).encode()).hexdigest()[:32]
 
 
 def _modules_used_by(start: ModuleType) -> set[ModuleType]:

@@ -29,6 +29,8 @@ def moment() -> Column[datetime]:
 
 
 class Kernel(SQLModel):
+    """The base of the kernel's tables, which keeps them apart from the tables of services."""
+
     metadata = KERNEL
 
 

@@ -18,6 +18,8 @@ DAY = timedelta(days=1)  # more than the widest time zone
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
+    """A point in the past of a stream: a version, a moment, or the earlier of both."""
+
     version: int | None = None
     at: datetime | None = None
 
@@ -49,6 +51,7 @@ class Past:
 
 
 async def as_of(runtime: "Runtime", stream_id: str, moment: AsOf) -> Versioned[Any]:
+    """Returns the state at that point. Refuses a version that the stream does not have yet."""
     found = await runtime.past.state(stream_id, moment)
     if moment.version and found.version < moment.version and moment.at is None:
         raise Refused("version-unknown", f"It has no version {moment.version}; the latest is {found.version}.")

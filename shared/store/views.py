@@ -59,12 +59,13 @@ class RowView(Generic[Row]):
         )
 
     def without_notify(self) -> Self:
-        """A copy that sends no NOTIFY, for a table that nobody reads yet."""
+        """Returns a copy that sends no NOTIFY, for a table that nobody reads yet."""
         same = copy(self)
         same.notify = ""
         return same
 
     async def apply(self, connection: Connection, messages: Sequence[Incoming]) -> None:
+        """Folds the messages into the rows of their keys, in the caller's transaction. Skips those folded before."""
         keys = {self.key_of(message) for message in messages}
         found = await connection.fetch(self._select, list(keys))
         rows: dict[str, Row | None] = {row[self.key]: self.row(**row) for row in found}
@@ -89,7 +90,7 @@ class RowView(Generic[Row]):
             await connection.execute("SELECT pg_notify($1, key) FROM unnest($2::text[]) key", self.notify, altered)
 
     def _visible(self, row: Mapping[str, Any]) -> list[Any]:
-        """All columns but the version, which changes with every event."""
+        """Returns all columns but the version, which changes with every event."""
         return [row[name] for name in self.names if name != "version"]
 
 

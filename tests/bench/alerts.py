@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from uuid_utils import uuid7
 
 from analytics.fraud.stream import AlertStream
-from analytics.incremental.refresh_loop import start_refresh_loop
 from analytics.ingest.stream import start_ingest, stop
 from analytics.lake import Lake
+from analytics.serving.streaming_layer import start_refresh_loop
 from infra.lake.spark import open_spark
 from infra.settings import Settings
 from services.common.money import Money

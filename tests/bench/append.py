@@ -9,7 +9,7 @@ from shared.envelope import Message, Recorded, cloud_event_headers, now, pack_he
 from shared.store.database import Connection, open_pool
 from shared.store.event_store import EventStore, Write
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CONCURRENCY, CUSTOMER, Stopwatch, cart_service, empty
+from tests.bench.kit.kernel import CONCURRENCY, CUSTOMER, Stopwatch, cart_service, empty
 
 EACH = 400
 VALUE = bytes(64)

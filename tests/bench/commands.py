@@ -11,7 +11,7 @@ from uuid_utils import uuid7
 
 from infra.settings import Settings
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CONCURRENCY, ME, Stopwatch, add_item, cart_service, empty, open_carts
+from tests.bench.kit.kernel import CONCURRENCY, ME, Stopwatch, add_item, cart_service, empty, open_carts
 
 EACH = 150
 TUNED = {"AGGREGATE_CACHE_MAXSIZE": "1000", "POSTGRES_POOL_SIZE": "32", "POSTGRES_MAX_OVERFLOW": "8"}

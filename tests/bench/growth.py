@@ -8,7 +8,7 @@ from shared.store.event_store import EventStore
 from shared.store.migrate import migrate
 from tests.bench.append import rate
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CONCURRENCY
+from tests.bench.kit.kernel import CONCURRENCY
 
 SMALL, LARGE = 100_000, 5_000_000
 SETTLE = 200_000
@@ -37,7 +37,7 @@ async def run(settings: Settings) -> list[Figure]:
         EventStore(small_pool) as small,
         EventStore(large_pool) as large,
     ):
-        # Let both settle after the filling: a store of that size has been running for long.
+        # Both settle after the fill: a real store of that size has been running for a long time.
         for store in (small, large):
             await rate(store, SETTLE // CONCURRENCY)
         speed = await side_by_side(lambda: rate(large), lambda: rate(small), rounds=9)

@@ -1,4 +1,4 @@
-"""Measures `POST items` over HTTP, durable, beside a FastAPI handler that does nothing on the same server."""
+"""Measures `POST items`, stored durably, next to a FastAPI handler on the same server that does nothing."""
 
 import asyncio
 import os
@@ -17,9 +17,9 @@ from shared.http.auth import Tokens
 from shared.schemas.contract.event_schemas import load_schemas
 from shared.schemas.registration import push
 from shared.schemas.registry import Registry
-from tests.bench.fast_path import cpu_per_request
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CONCURRENCY, Stopwatch
+from tests.bench.kit.kernel import CONCURRENCY, Stopwatch
+from tests.bench.parts.fast_path import cpu_per_request
 
 EACH = 300
 PER_CART = 90
@@ -32,7 +32,7 @@ async def run(settings: Settings) -> list[Figure]:
         await push(registry, load_schemas())
     port, worker_port = free_ports(2)
     base = f"http://127.0.0.1:{port}"
-    with _process(settings, "tests.bench.http_server", "api", port) as server:
+    with _process(settings, "tests.bench.kit.http_server", "api", port) as server:
         await _ready(base, server)
         with _process(settings, "services.shop", "worker", worker_port):
             shoppers = await _shoppers(settings, base)

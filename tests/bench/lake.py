@@ -24,16 +24,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics.catalog import SILVER_TABLES
-from analytics.incremental.refresh_loop import refresh_gold, start_refresh_loop
 from analytics.ingest.stream import ingest_available, start_ingest, stop
 from analytics.lake import Lake, LakeFiles
 from analytics.log.commits import IngestCommit
+from analytics.serving.streaming_layer import refresh_gold, start_refresh_loop
 from infra.cli.render.console import err
 from infra.lake.spark import open_spark
 from infra.settings import Settings
 from tests.bench.figures import Figure
-from tests.bench.lake_bare import bare
-from tests.bench.lake_load import fill, selling
+from tests.bench.kit.lake_bare import bare
+from tests.bench.kit.lake_load import fill, selling
 from tests.roll import Press
 
 MB = 1_000_000

@@ -17,10 +17,10 @@ from infra.simulation.audit.ledger import Ledger
 from shared.schemas.contract.event_schemas import load_schemas
 from shared.schemas.registration import push
 from shared.schemas.registry import Registry
-from tests.bench.buying import ask, buy, come_in, opened, until_paid
 from tests.bench.figures import Figure
-from tests.bench.processes import Busy, Parts, started
-from tests.bench.thin import connected
+from tests.bench.kit.buying import ask, buy, come_in, opened, until_paid
+from tests.bench.kit.processes import Busy, Parts, started
+from tests.bench.kit.thin import connected
 
 PROVIDER_MS = "20"
 MAX_LATENCY_MS = 250

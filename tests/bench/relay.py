@@ -20,7 +20,7 @@ from shared.messaging.topic_reader import read_topic
 from shared.store.database import Pool
 from shared.store.event_store import EventStore, Write, execute
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CUSTOMER, Stopwatch, cart_service, empty
+from tests.bench.kit.kernel import CUSTOMER, Stopwatch, cart_service, empty
 
 MESSAGES = 60_000
 MESSAGES_PER_WRITE = 5_000

@@ -20,10 +20,10 @@ from shared.service import Runtime
 from shared.store.recording import Recorder
 from shared.store.snapshots import Snapshots
 from shared.store.states import States
-from tests.bench import looking_back, state
 from tests.bench.commands import TUNED, TheirCart, their_application
 from tests.bench.figures import Figure, side_by_side
-from tests.bench.kernel import CUSTOMER, ME, MUG, Stopwatch, add_item, cart_service, empty, open_carts
+from tests.bench.kit.kernel import CUSTOMER, ME, MUG, Stopwatch, add_item, cart_service, empty, open_carts
+from tests.bench.parts import looking_back, state
 
 EVENTS = 50_000
 THEIR_EVENTS = 10_000
@@ -100,7 +100,8 @@ async def _theirs(application: Any) -> float:
     for n in range(THEIR_EVENTS):
         cart.add_item(f"SKU-{n % 40}", "Enamel mug 350 ml", 1, 1290, "EUR")
     application.save(cart)
-    application.repository.cache.clear() if hasattr(application.repository.cache, "clear") else None
+    if hasattr(application.repository.cache, "clear"):
+        application.repository.cache.clear()
     with Stopwatch() as watch:
         application.repository.get(cart.id)
     return THEIR_EVENTS / watch.seconds

@@ -1,4 +1,4 @@
-"""Runs the simulated payment provider as a real process beside the shop."""
+"""Runs the simulated payment provider as a real process next to the shop."""
 
 import os
 import subprocess

@@ -83,7 +83,7 @@ class Shop:
     def written(self) -> dict[str, int]:
         """Counts what requests have made each service store: events, and answers to idempotency keys.
 
-        What services do on their own account (an order of some test before) goes on meanwhile.
+        What services do on their own (with an order of an earlier test) goes on meanwhile and is not counted.
         """
         return {
             f"{service} {table}": self.fetch(service, f"SELECT count(*) FROM {table} WHERE actor NOT LIKE '%:%'")[0][0]
@@ -91,7 +91,7 @@ class Shop:
             for table in ("events", "answers")
         }
 
-    def everything_published(self) -> None:
+    def wait_until_published(self) -> None:
         """Waits until the outboxes are empty."""
         eventually(
             lambda: not any(self.fetch(service, "SELECT FROM outbox LIMIT 1") for service in ("cart", "catalog")),
@@ -198,7 +198,7 @@ def put_in(guest: httpx.Client, cart: str, product: Product, quantity: int = 1) 
 
 
 def open_cart(guest: httpx.Client) -> str:
-    """Its path."""
+    """Opens a cart and returns its path."""
     answer = guest.post("/v1/carts")
     assert answer.status_code == 201, answer.text
     return str(answer.headers["Location"])
@@ -212,7 +212,7 @@ CHECKOUT: dict[str, Any] = {
 
 
 def buy(guest: httpx.Client, product: Product, quantity: int = 1, token: str = "tok_ok") -> str:
-    """The path of the order."""
+    """Checks out a cart with this product and returns the path of the order."""
     cart = open_cart(guest)
     put_in(guest, cart, product, quantity)
     answer = guest.post(f"{cart}/checkout", json=CHECKOUT | {"payment_token": token})
@@ -228,6 +228,8 @@ def order(guest: httpx.Client, path: str) -> dict[str, Any]:
 
 
 def settled(guest: httpx.Client, path: str) -> dict[str, Any]:
+    """Waits until the order is confirmed or cancelled, and returns it."""
+
     def final() -> dict[str, Any] | None:
         answer = guest.get(path)
         if answer.status_code == 404:

@@ -1,4 +1,4 @@
-"""A service that is down stops no other: carts go on, orders wait, and go on when it is back.
+"""A service that is down stops no other: carts work, orders wait, and continue when it is back.
 
 The services run as `till up --split` starts them, each in a process of its own.
 """
@@ -60,8 +60,8 @@ def worker(environment: dict[str, str], name: str) -> Starting:
     return started(environment, "worker", module=f"services.{name}")
 
 
-def is_said_to_be(guest: httpx.Client, path: str, status: str) -> bool:
-    """Returns the status of the order, or nothing while it is not found."""
+def has_status(guest: httpx.Client, path: str, status: str) -> bool:
+    """Tells whether the order or payment at this path has this status. A problem document has another one."""
     return bool(guest.get(path).json()["status"] == status)
 
 
@@ -91,15 +91,15 @@ def test_an_order_goes_as_far_as_it_can_and_further_with_each_service_that_is_ba
         put_in(ann, cart, mug, 3)
         assert ann.put(f"{cart}/items/{mug.sku}", json={"quantity": 1}).status_code == 200
         path = buy(ann, mug)
-        eventually(lambda: is_said_to_be(ann, path, "placed"), "without stock it is placed, and waits")
+        eventually(lambda: has_status(ann, path, "placed"), "without the catalog the order is placed and waits")
 
         processes.enter_context(worker(environment, "catalog"))
-        eventually(lambda: is_said_to_be(ann, path, "reserved"), "without payment it waits for its money")
+        eventually(lambda: has_status(ann, path, "reserved"), "without payment the order is reserved and waits")
 
         processes.enter_context(worker(environment, "payment"))
         wanted = f"/v1/payments/{order(ann, path)['payment_id']}"
-        eventually(lambda: is_said_to_be(ann, wanted, "authorizing"), "the provider is wanted")
-        assert not is_there(registry), "then nobody has done without it"
+        eventually(lambda: has_status(ann, wanted, "authorizing"), "the provider is to be asked")
+        assert not is_there(registry), "the registry ran, so this shows nothing about working without it"
 
         with provider(environment) as url:
             bought = settled(ann, path)

@@ -55,21 +55,21 @@ def alerts(environment: dict[str, str]) -> Iterator[None]:
 
 
 def worst(shop: Shop, token: str) -> int:
-    """Returns the highest score of the alerts about this subject in the topic."""
+    """Returns the highest score of the alerts about this token in the topic; 0 if there are none."""
     with SchemaRegistryClient({"url": shop.settings.registry_url}) as client:
         read, place = AvroDeserializer(client), SerializationContext("fraud.alerts", MessageField.VALUE)
-        said: list[Any] = [read(record.value, place) for record in shop.topic("fraud.alerts")]
-    return max((alert["score"] for alert in said if alert["payment_token"] == token), default=0)
+        found: list[Any] = [read(record.value, place) for record in shop.topic("fraud.alerts")]
+    return max((alert["score"] for alert in found if alert["payment_token"] == token), default=0)
 
 
-def is_burnt(guest: httpx.Client, mug: Product, token: str, times: int) -> None:
-    """Lets payments be declined, just less often than the risk check of payment itself would hold them."""
+def decline_payments(guest: httpx.Client, mug: Product, token: str, times: int) -> None:
+    """Has payments declined, few enough that the risk check of payment itself does not hold them."""
     paths = [buy(guest, mug, token=token) for _ in range(times)]
     assert {settled(guest, path)["reason"] for path in paths} == {"payment_declined"}
 
 
 def reasons(guest: httpx.Client, path: str, event_type: str) -> list[str]:
-    """Returns the payment events of the order's timeline."""
+    """Returns the reasons that the only event of this type in the order's timeline gives."""
     page: dict[str, Any] = guest.get(f"{path}/events").json()
     [event] = [event for event in page["items"] if event["type"] == event_type]
     return list(event["data"]["reasons"])
@@ -83,16 +83,16 @@ def test_cards_under_test_are_refused_and_their_tester_is_held(shop: Shop, psp: 
         mug = put_product(operator, new_sku(), 100)
         with alerts(shop.environment):
             for guest in (ann, bob):
-                is_burnt(guest, mug, card, 4)
+                decline_payments(guest, mug, card, 4)
             eventually(lambda: worst(shop, card) == 95, "an alert about the card", SPARK_SECONDS)
         other = f"tok_declined_{uuid7().hex[-12:]}"
-        with shop.guest() as dan, shop.guest() as eve:  # while nobody looks: it was killed
+        with shop.guest() as dan, shop.guest() as eve:  # while the stream of alerts is down
             for guest in (dan, eve):
-                is_burnt(guest, mug, other, 4)
+                decline_payments(guest, mug, other, 4)
         with alerts(shop.environment):
             eventually(lambda: worst(shop, other) == 95, "an alert about the other card", SPARK_SECONDS)
         ids = [record.header("ce_id") for record in shop.topic("fraud.alerts")]
-        assert len(ids) == len(set(ids)), "it goes on where it was killed, and sends nothing again"
+        assert len(ids) == len(set(ids)), "an alert was sent twice after the restart"
 
         path = buy(cid, mug, token=card)
         refused = settled(cid, path)

@@ -63,17 +63,19 @@ def incident(environment: dict[str, str]) -> Iterator[Incident]:
         psp = away.enter_context(provider(environment))
         with shop.staff("operator") as operator, shop.guest() as ann:
             mug = put_product(operator, new_sku(), 1190, stock=50)
-            # All services are at work: the seconds are this order's alone.
+            # Every service is running now, so the order timeout is spent on the order below alone.
             eventually(lambda: settled(ann, buy(ann, mug))["status"] == "confirmed", "an order is confirmed", 60)
             cart = open_cart(ann)
             put_in(ann, cart, mug, 2)
             answer = ann.post(f"{cart}/checkout", json=CHECKOUT | {"payment_token": "tok_timeout"})
             order_id = answer.json()["order_id"]
-            eventually(lambda: moved(psp, payment_of(order_id)) == ["authorized"], "her card is charged")
+            eventually(
+                lambda: moved(psp, payment_of(order_id)) == ["authorized"], "the provider has authorised the payment"
+            )
             away.close()
             eventually(lambda: _is_cancelled(ann, order_id), "the order ran out of time")
         incident = Incident(shop, order_id)
-        eventually(lambda: incident.payment().endswith("PaymentCancelled"), "the payment has heard of it")
+        eventually(lambda: incident.payment().endswith("PaymentCancelled"), "the payment is cancelled")
         yield incident
         assert shop.stop() == 0, shop.log.read_text()
 
@@ -94,8 +96,8 @@ def test_the_five_commands_of_the_incident_page_find_the_cause(incident: Inciden
     assert re.search(r"status +reserved → cancelled\n +reason +timeout", order)
     assert incident.payment_id in order
 
-    told = incident.run(story)
-    types = re.findall(r"\b(?:Order|Payment|Authorization|Stock|Cart)[A-Z]\w+", told)
+    printed = incident.run(story)
+    types = re.findall(r"\b(?:Order|Payment|Authorization|Stock|Cart)[A-Z]\w+", printed)
     assert types.index("AuthorizationRequested") < types.index("OrderCancelled") < types.index("PaymentCancelled")
     assert "PaymentAuthorized" not in types
 
@@ -112,8 +114,10 @@ def test_the_five_commands_of_the_incident_page_find_the_cause(incident: Inciden
 
 def test_once_the_provider_is_back_the_money_is_returned(incident: Incident, environment: dict[str, str]) -> None:
     with provider(environment | {"TILL_PSP_LATE_SECONDS": "0"}) as psp:
-        eventually(lambda: moved(psp, incident.payment_id) == ["authorized", "voided"], "she has her money", 40)
-        eventually(lambda: incident.payment().endswith("PaymentVoided"), "and we know it", 40)
+        eventually(
+            lambda: moved(psp, incident.payment_id) == ["authorized", "voided"], "the authorisation is voided", 40
+        )
+        eventually(lambda: incident.payment().endswith("PaymentVoided"), "the shop has recorded that", 40)
     why = incident.run("till why payment:$PAYMENT")
     assert "Nothing is pending." in why
     assert "voided, since PaymentVoided" in why

@@ -80,7 +80,7 @@ def ann(shop: Shop) -> Iterator[httpx.Client]:
         ("tok_insufficient_funds", "cancelled", "payment_declined", ["declined"]),
     ],
 )
-def test_each_token_leads_where_it_says_and_moves_money_accordingly(
+def test_each_test_token_leads_to_its_outcome_and_moves_money_accordingly(
     operator: httpx.Client,
     ann: httpx.Client,
     psp: str,
@@ -107,7 +107,7 @@ def test_an_order_for_more_than_there_is_takes_nothing(operator: httpx.Client, a
     bought = settled(ann, path)
     assert (bought["status"], bought["reason"], bought["payment_id"]) == ("cancelled", "out_of_stock", None)
     for product, left in ((mug, 9), (rare, 1)):
-        eventually(partial(_has_left, ann, product, left), "what was put aside is back")
+        eventually(partial(_has_left, ann, product, left), "the reserved pieces are available again")
 
 
 def _has_left(anyone: httpx.Client, product: Product, pieces: int) -> bool:
@@ -124,14 +124,16 @@ def test_a_card_number_is_refused_wherever_it_is_written(operator: httpx.Client,
     assert ann.get(cart).json()["status"] == "open"
 
 
-def test_a_late_yes_after_a_cancel_is_undone(operator: httpx.Client, ann: httpx.Client, psp: str) -> None:
+def test_an_approval_that_arrives_after_the_cancel_is_undone(
+    operator: httpx.Client, ann: httpx.Client, psp: str
+) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5), token="tok_timeout")
-    eventually(lambda: ann.get(path).json()["status"] == "reserved", "the payment is asked for")
+    eventually(lambda: ann.get(path).json()["status"] == "reserved", "the payment is requested")
     cancelled = ann.post(f"{path}/cancel")
     assert cancelled.status_code == 200, cancelled.text
     assert (cancelled.json()["status"], cancelled.json()["reason"]) == ("cancelled", "customer")
     payment_id = order(ann, path)["payment_id"]
-    eventually(lambda: moved(psp, payment_id) == ["authorized", "voided"], "what was authorised is let go", 20)
+    eventually(lambda: moved(psp, payment_id) == ["authorized", "voided"], "the authorisation is voided", 20)
 
 
 def test_a_confirmed_order_is_cancelled_by_support_alone_and_refunded(
@@ -160,7 +162,7 @@ def test_a_refund_by_support_cancels_the_order(
     assert support.post(f"{payment}/refund").status_code == 200
     eventually(lambda: ann.get(payment).json()["status"] == "refunded", "it is refunded", 20)
     assert net(psp, [payment_id]) == 0
-    eventually(lambda: order(ann, path)["status"] == "cancelled", "the order knows")
+    eventually(lambda: order(ann, path)["status"] == "cancelled", "the order is cancelled")
 
 
 @pytest.mark.parametrize(
@@ -191,23 +193,23 @@ def test_status_changes_are_streamed_and_resume_after_a_broken_connection(
 ) -> None:
     path = buy(ann, put_product(operator, new_sku(), stock=5))
     eventually(lambda: ann.get(path).is_success, "it is placed")
-    told = _stream(ann, path)
-    assert [data["status"] for _, data in told] == ["placed", "reserved", "confirmed"]
-    first_id = told[0][0]
-    assert _stream(ann, path, {"Last-Event-ID": first_id}) == told[1:]
+    changes = _stream(ann, path)
+    assert [data["status"] for _, data in changes] == ["placed", "reserved", "confirmed"]
+    first_id = changes[0][0]
+    assert _stream(ann, path, {"Last-Event-ID": first_id}) == changes[1:]
     assert ann.get(f"{path}/stream", headers={"Last-Event-ID": "x"}).status_code == 400
 
 
 def _stream(guest: httpx.Client, path: str, headers: dict[str, str] | None = None) -> list[tuple[str, dict[str, Any]]]:
-    told, last_id = [], ""
+    changes, last_id = [], ""
     with guest.stream("GET", f"{path}/stream", headers=headers) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         for line in answer.iter_lines():  # ends by itself at a final status
             if line.startswith("id: "):
                 last_id = line[4:]
             elif line.startswith("data: "):
-                told.append((last_id, orjson.loads(line[6:])))
-    return told
+                changes.append((last_id, orjson.loads(line[6:])))
+    return changes
 
 
 def test_the_timeline_names_actor_and_cause_of_every_event(operator: httpx.Client, ann: httpx.Client) -> None:
@@ -280,7 +282,7 @@ def test_an_order_is_answered_as_it_was_at_a_version_or_a_moment(operator: httpx
     assert ann.get(path, params={"at": "2001-01-01T00:00:00Z"}).status_code == 404
 
 
-def test_two_hundred_buyers_for_fifty_pieces(shop: Shop, operator: httpx.Client, psp: str) -> None:
+def test_of_two_hundred_buyers_exactly_fifty_get_the_fifty_pieces(shop: Shop, operator: httpx.Client, psp: str) -> None:
     hot = put_product(operator, new_sku(), 1000, stock=50)
 
     def shopper(_: int) -> dict[str, Any]:

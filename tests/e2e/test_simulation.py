@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from infra.local.throwaway import settings_of, throwaway
-from infra.simulation.audit.ledger import read_from
+from infra.simulation.audit.ledger import read_ledger
 from shared.http.auth import Tokens
 from tests.till import Ran, Till, eventually
 
@@ -58,7 +58,7 @@ def test_shoppers_of_all_kinds_come_and_the_books_balance(till: Till, tmp_path: 
 
     ledger = Path(summary["ledger"])
     assert ledger.parent == till.home / "simulations"
-    assert len(read_from(ledger).answers) == sum(latency["count"] for latency in summary["requests"].values())
+    assert len(read_ledger(ledger).answers) == sum(latency["count"] for latency in summary["requests"].values())
     _check_that_the_audit_finds_a_planted_order(till, ledger, tmp_path / "planted.jsonl")
 
 

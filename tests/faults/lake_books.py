@@ -1,4 +1,4 @@
-"""Checks that every message is in the lake once, with librdkafka and delta-rs and none of the lake's own code."""
+"""Checks that every message is in the lake once. It reads with librdkafka and delta-rs, without Spark."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ Place = tuple[str, int, int]
 
 
 def faults(settings: Settings, poison: Iterable[str] = ()) -> list[str]:
-    """Names messages that are lost or duplicated. `poison` are ids of events that belong into quarantine."""
+    """Returns the messages that are lost or duplicated. `poison` are the ids of events that belong in quarantine."""
     records = {topic: read_topic(settings, topic) for topic in TOPICS}
     bronze = [(row["topic"], row["partition"], row["offset"]) for row in rows(settings, "bronze.events")]
     silver = {topic: [row["event_id"] for row in rows(settings, f"silver.{name}")] for topic, name in TOPICS.items()}
     aside = [row["event_id"] for row in rows(settings, "silver.quarantine")]
-    return compared(records, bronze, silver, aside, set(poison))
+    return compare(records, bronze, silver, aside, set(poison))
 
 
-def compared(
+def compare(
     records: dict[str, list[Record]],
     bronze: list[Place],
     silver: dict[str, list[str]],

@@ -21,7 +21,7 @@ from infra.cli.render.console import out
 from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
 from infra.settings import Settings
-from tests.bench.lake_load import selling
+from tests.bench.kit.lake_load import selling
 from tests.faults.lake_books import faults
 from tests.till import eventually
 
@@ -32,15 +32,15 @@ DRIVER = [sys.executable, "-m", "tests.faults.lake_driver"]
 
 def main() -> None:
     deaths = int(sys.argv[1]) if sys.argv[1:] else 10
-    found = killed(deaths, out.print)
+    found = kill_repeatedly(deaths, out.print)
     for fault in found[:20]:
         out.print(fault)
-    out.print(f"{deaths} deaths: {len(found)} events lost or there twice.")
+    out.print(f"{deaths} deaths: {len(found)} events lost or duplicated.")
     raise SystemExit(1 if found else 0)
 
 
-def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> list[str]:
-    """Kills the driver so many times and returns what was lost or duplicated."""
+def kill_repeatedly(deaths: int, report: Callable[[str], None] = lambda _line: None) -> list[str]:
+    """Kills the driver this many times and returns what was lost or duplicated."""
     with throwaway() as environment:
         asyncio.run(up(settings_of(environment), servers_only=True))
         environment |= {"TILL_LAKE_BATCH_EVENTS": str(BATCH), "PYTHONPATH": str(Path.cwd())}
@@ -49,23 +49,23 @@ def killed(deaths: int, tell: Callable[[str], None] = lambda _line: None) -> lis
             dead = 0
             while dead < deaths:
                 with driver(environment) as process:
-                    dead += _dies(settings, process)
-                tell(f"Deaths: {dead} of {deaths}, with batch {_batch(settings)} in bronze.")
+                    dead += _kill_within_a_batch(settings, process)
+                report(f"Deaths: {dead} of {deaths}, with batch {_batch(settings)} in bronze.")
         with driver(environment | {"TILL_LAKE_BATCH_EVENTS": str(100 * BATCH)}) as process:
-            assert process.wait(600) == 0, "the last one was to finish"
+            assert process.wait(600) == 0, "the last driver was not killed and failed"
         return faults(settings)
 
 
-def _dies(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
+def _kill_within_a_batch(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
     """Kills the process within a batch after its first one; returns False if it finished before."""
     before = _batch(settings)
-    eventually(lambda: _batch(settings) > before, "it has got somewhere", 600)
+    eventually(lambda: _batch(settings) > before, "a batch is in bronze", 600)
     try:
         process.wait(random.uniform(0, 6))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # Python and its JVM
         return True
-    assert process.returncode == 0, "it has failed by itself"
+    assert process.returncode == 0, "the driver failed by itself"
     return False
 
 

@@ -71,7 +71,7 @@ def stories(stack_environment: dict[str, str], stack: object) -> dict[str, Story
 
 def wait_until_quiet(shop: Shop) -> None:
     """Waits until all outboxes are empty and every consumer has reached the end of its topics."""
-    shop.everything_published()
+    shop.wait_until_published()
     eventually(lambda: lag(shop) == {}, "no consumer lags behind")
 
 

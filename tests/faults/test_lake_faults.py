@@ -30,8 +30,8 @@ from infra.local.stack import up
 from infra.local.throwaway import settings_of, throwaway
 from infra.settings import Settings
 from shared.errors import OperatorError
-from tests.faults.lake_books import compared, faults, rows
-from tests.faults.lake_kills import killed
+from tests.faults.lake_books import compare, faults, rows
+from tests.faults.lake_kills import kill_repeatedly
 from tests.integration.shared.topics import Record, create_topics, delete_topics, read_topic, send
 from tests.roll import Press, ShopEvent, numbered, shopping
 from tests.till import TILL
@@ -97,7 +97,7 @@ def test_a_driver_killed_at_each_crash_point_loses_and_repeats_nothing(
     assert lake.faults() == []
     commit = last_ingested(Lake(spark, lake.settings))
     assert commit
-    assert commit.batch >= 3, "one checkpoint through it all"
+    assert commit.batch >= 3, "the checkpoint of the first run was used to the end"
 
 
 def cut_off(lake: ShopAndLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
@@ -118,7 +118,7 @@ def run(lake: ShopAndLake, crash_at: str, *command: str) -> int:
 
 
 def test_a_driver_killed_at_random_while_the_shop_sells_loses_and_repeats_nothing() -> None:
-    assert killed(2) == []
+    assert kill_repeatedly(2) == []
 
 
 def test_a_killed_stream_of_alerts_sends_every_alert_once(lake: ShopAndLake) -> None:
@@ -137,14 +137,21 @@ def test_the_check_finds_lost_and_duplicated_events() -> None:
     record = Record(0, 0, b"cart:1", b"", (("ce_id", b"a"),), 0)
     records = {"cart.events": [record, record._replace(offset=1, headers=(("ce_id", b"b"),))]}
     places = [("cart.events", 0, 0), ("cart.events", 0, 1)]
-    assert compared(records, places, {"cart.events": ["a"]}, ["b"], {"b"}) == []
-    assert compared(records, places[:1], {"cart.events": ["a"]}, ["b"], {"b"}) == [
+    assert compare(records, places, {"cart.events": ["a"]}, ["b"], {"b"}) == []
+    assert compare(records, places[:1], {"cart.events": ["a"]}, ["b"], {"b"}) == [
         "bronze has lost ('cart.events', 0, 1)"
     ]
-    assert compared(records, places * 2, {"cart.events": ["a"]}, ["b"], {"b"}) != []
-    assert compared(records, places, {"cart.events": []}, ["b"], {"b"}) == ["silver has lost a"]
-    assert compared(records, places, {"cart.events": ["a", "a"]}, ["b"], {"b"}) != []
-    assert compared(records, places, {"cart.events": ["a", "b"]}, [], {"b"}) != []
+    assert compare(records, places * 2, {"cart.events": ["a"]}, ["b"], {"b"}) == [
+        f"bronze has ('cart.events', 0, {offset}) more than once, or should not have it" for offset in (0, 1)
+    ]
+    assert compare(records, places, {"cart.events": []}, ["b"], {"b"}) == ["silver has lost a"]
+    assert compare(records, places, {"cart.events": ["a", "a"]}, ["b"], {"b"}) == [
+        "silver has a more than once, or should not have it"
+    ]
+    assert compare(records, places, {"cart.events": ["a", "b"]}, [], {"b"}) == [
+        "silver has b more than once, or should not have it",
+        "quarantine has lost b",
+    ]
 
 
 def test_after_a_lost_checkpoint_an_interrupted_batch_is_finished(
@@ -154,7 +161,7 @@ def test_after_a_lost_checkpoint_an_interrupted_batch_is_finished(
     cut_off(lake, spark, monkeypatch, "bronze written, silver not")
     before = last_ingested(Lake(spark, lake.settings))
     assert before
-    assert lake.faults() != [], "bronze has it, silver has not"
+    assert lake.faults() != [], "silver is complete, so the batch was not interrupted"
     shutil.rmtree(Lake(spark, lake.settings).checkpoint("ingest", before.generation))
     lake.sell()
     ingest_available(Lake(spark, lake.settings))
@@ -225,7 +232,9 @@ def test_messages_deleted_before_they_were_read_are_named(lake: ShopAndLake, spa
     accept_topics(Lake(spark, lake.settings), ["cart.events"])
     ingest_available(Lake(spark, lake.settings))
     orders = {row["event_id"] for row in rows(lake.settings, "silver.order_events")}
-    assert {one.event_id for one in sold if one.topic == "order.events"} <= orders, "other topics are complete"
+    assert {one.event_id for one in sold if one.topic == "order.events"} <= orders, (
+        "events of another topic are missing"
+    )
 
 
 def test_a_topic_that_was_created_again_is_named_and_can_be_accepted(lake: ShopAndLake, spark: SparkSession) -> None:
@@ -242,4 +251,6 @@ def test_a_topic_that_was_created_again_is_named_and_can_be_accepted(lake: ShopA
     accept_topics(Lake(spark, lake.settings), ["order.events"])
     ingest_available(Lake(spark, lake.settings))
     after = sorted(row["event_id"] for row in rows(lake.settings, "silver.order_events"))
-    assert after == sorted([*before, *(shop_event.event_id for shop_event in fresh)]), "known by their ids"
+    assert after == sorted([*before, *(shop_event.event_id for shop_event in fresh)]), (
+        "an event that was sent again is in silver twice, or a new one is missing"
+    )

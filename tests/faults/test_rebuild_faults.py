@@ -1,4 +1,4 @@
-"""A rebuild dies by SIGKILL on its way. The live view is untouched, and the next one goes on where it was."""
+"""A rebuild that is killed leaves the live view untouched, and the next one continues where it stopped."""
 
 import asyncio
 import signal
@@ -21,7 +21,7 @@ def shop(stack_environment: dict[str, str], stack: object) -> Iterator[Shop]:
         with shop.staff("operator") as operator:
             for _ in range(PRODUCTS):
                 put_product(operator, new_sku())
-        eventually(lambda: len(shown(shop)) == PRODUCTS, "they are listed")
+        eventually(lambda: len(shown(shop)) == PRODUCTS, "the products are listed")
         yield shop
 
 
@@ -39,7 +39,7 @@ def shown(shop: Shop) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in shop.fetch("catalog", "SELECT * FROM products WHERE sku = ANY($1) ORDER BY sku", own)]
 
 
-def test_a_rebuild_killed_while_it_builds_and_while_it_swaps_continues_where_it_was(
+def test_a_rebuild_killed_while_it_builds_or_swaps_continues_where_it_stopped(
     shop: Shop, rebuild: Callable[..., Any]
 ) -> None:
     before = shown(shop)
@@ -55,7 +55,7 @@ def test_a_rebuild_killed_while_it_builds_and_while_it_swaps_continues_where_it_
     assert shop.fetch("catalog__new", "SELECT * FROM building")[0]["is_full"]
     with shop.staff("operator") as operator:
         late = put_product(operator, new_sku())
-    eventually(lambda: len(shown(shop)) == len(before) + 1, "the live view goes on")
+    eventually(lambda: len(shown(shop)) == len(before) + 1, "the live view is still updated")
 
     ran = rebuild()
     assert ran.code == 0, ran.err
@@ -69,18 +69,18 @@ def test_ctrl_c_during_a_rebuild_leaves_the_live_view_as_it_is(
     shop: Shop, rebuild: Callable[..., Any], stack_environment: dict[str, str]
 ) -> None:
     before = shown(shop)
-    assert rebuild().code == 0  # `building` is there
+    assert rebuild().code == 0  # creates the table `building`
     with (
         held(shop, "SELECT FROM catalog.offsets WHERE consumer = 'catalog.products' FOR UPDATE"),
         Till(stack_environment).begin("rebuild", "catalog.products") as process,
     ):
         full = "SELECT FROM building WHERE consumer = 'catalog.products' AND is_full"
-        eventually(lambda: shop.fetch("catalog__new", full), "it waits for the swap")
+        eventually(lambda: shop.fetch("catalog__new", full), "the rebuild waits for the swap")
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, output = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "Interrupted. catalog.products is unchanged; the same command continues where it stopped." in said
-    assert "Traceback" not in said
+    assert "Interrupted. catalog.products is unchanged; the same command continues where it stopped." in output
+    assert "Traceback" not in output
     assert shown(shop) == before
     ran = rebuild()
     assert ran.code == 0, ran.err
@@ -110,7 +110,7 @@ def test_of_two_rebuilds_at_once_one_succeeds_and_the_other_may_be_refused(
     till = Till(stack_environment)
     with till.begin("rebuild", "catalog.products") as one, till.begin("rebuild", "catalog.products") as other:
         codes = sorted([one.wait(60), other.wait(60)])
-        said = one.communicate()[1] + other.communicate()[1]
+        output = one.communicate()[1] + other.communicate()[1]
     assert codes[0] == 0
-    assert codes[1] == 0 or "is being rebuilt by another" in said
+    assert codes[1] == 0 or "is being rebuilt by another" in output
     assert shown(shop) == before

@@ -108,9 +108,9 @@ def test_with_three_brokers_one_may_die() -> None:
         os.kill(victim.pid, signal.SIGKILL)
 
         assert asyncio.run(send(settings)) == 0
-        told = till("status", "--json")
-        assert told.code == 1
-        [reason] = [p["reason"] for p in told.document["processes"] if p["name"] == victim.name]
+        status = till("status", "--json")
+        assert status.code == 1
+        [reason] = [p["reason"] for p in status.document["processes"] if p["name"] == victim.name]
         assert reason.startswith(f"{victim.name} died")
 
 

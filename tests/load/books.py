@@ -10,7 +10,7 @@ import httpx
 from infra.cli.commands.shop.simulate import show
 from infra.settings import Settings
 from infra.simulation.audit.evidence import Audit, auditor
-from infra.simulation.audit.ledger import read_from, written_to
+from infra.simulation.audit.ledger import create_ledger, read_ledger
 from infra.simulation.audit.summary import summarize
 from shared.http.auth import Tokens
 from shared.settings import HOST
@@ -36,7 +36,7 @@ def open_(ledger: Path) -> None:
     async def note() -> None:
         async with auditor(settings) as auditing:
             opening, _ = await auditing.opening()
-        with written_to(ledger) as opened:
+        with create_ledger(ledger) as opened:
             opened.note(opening)
 
     asyncio.run(note())
@@ -48,7 +48,7 @@ def open_(ledger: Path) -> None:
 @click.pass_context
 def check(context: click.Context, ledger: Path, patience: float) -> None:
     """Audit the books. Exit code 1 when they do not balance."""
-    settings, recorded = Settings.load(), read_from(ledger)
+    settings, recorded = Settings.load(), read_ledger(ledger)
 
     async def settle() -> Audit:
         async with auditor(settings) as auditing:

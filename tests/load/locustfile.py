@@ -15,7 +15,7 @@ from locust import between, events, task
 from locust.runners import MasterRunner, WorkerRunner
 
 from infra.settings import Settings
-from infra.simulation.audit.ledger import continued
+from infra.simulation.audit.ledger import continue_ledger
 from infra.simulation.shoppers.plans import TOKENS
 from tests.load.books import FLASH
 from tests.load.buyer import Buyer
@@ -102,7 +102,7 @@ def stop_before_the_exit_code_is_taken(environment: Any, **_: Any) -> None:
 def _open_the_books() -> None:
     if _books("open").returncode:
         raise SystemExit("No shop is running. Start it with: till up")
-    Buyer.ledger = run.enter_context(continued(LEDGER))
+    Buyer.ledger = run.enter_context(continue_ledger(LEDGER))
 
 
 def _books(command: str, *options: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,1 +1,1 @@
-"""Scopes: what new events affect, and where its older events are."""
+"""Scopes: which carts, orders and customers new events affect, and where the older events of these are."""

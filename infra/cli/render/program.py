@@ -1,4 +1,4 @@
-"""Knows how `till` is called from here: by its name if the shell finds it, as `./till` in a clone."""
+"""Finds out how `till` is called from here: by its name if the shell finds it, as `./till` in a clone."""
 
 import re
 import shutil

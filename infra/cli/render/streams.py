@@ -64,7 +64,7 @@ async def require_stream(store: "Store", stream: str) -> int:
     raise BadInput(f"There is no stream {stream}: it has no events.", hint)
 
 
-async def as_it_was(store: "Store", stream: str, place: int | datetime | None) -> "Versioned[Any]":
+async def read_state_at(store: "Store", stream: str, place: int | datetime | None) -> "Versioned[Any]":
     """Returns the state of a stream at a version or a moment, or now. A place that never existed is refused."""
     from shared.store.time_travel import AsOf
 

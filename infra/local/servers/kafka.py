@@ -120,7 +120,7 @@ def require_same_size(settings: Settings) -> None:
     cluster = _cluster(settings)
     if cluster and cluster["brokers"] != settings.kafka_brokers:
         raise OperatorError(
-            f"The Kafka data in {_cluster_file(settings).parent} are of {cluster['brokers']} broker(s), "
+            f"The Kafka data in {_cluster_file(settings).parent} was created with {cluster['brokers']} broker(s), "
             f"not {settings.kafka_brokers}.",
             f"Keep to --brokers {cluster['brokers']}, set another TILL_HOME, or delete that folder.",
         )

@@ -122,21 +122,22 @@ class Ledger:
 
 
 @contextmanager
-def written_to(path: Path) -> Iterator[Ledger]:
+def create_ledger(path: Path) -> Iterator[Ledger]:
+    """Creates the file of a new ledger, which is complete at the end of the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         yield Ledger(file)
 
 
 @contextmanager
-def continued(path: Path) -> Iterator[Ledger]:
+def continue_ledger(path: Path) -> Iterator[Ledger]:
     """Reads an existing ledger and appends to it."""
-    ledger = read_from(path)
+    ledger = read_ledger(path)
     with path.open("ab") as ledger.file:
         yield ledger
 
 
-def read_from(path: Path) -> Ledger:
+def read_ledger(path: Path) -> Ledger:
     ledger = Ledger()
     with path.open("rb") as lines:
         for line in lines:

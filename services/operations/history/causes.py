@@ -23,7 +23,7 @@ class CauseNode:
 
     happened: StoryEvent
     is_in_chain: bool
-    """Lies between the first request and the event in question."""
+    """Whether the event lies between the first request and the event in question."""
     effects: "list[CauseNode]" = field(default_factory=list)
 
     @property

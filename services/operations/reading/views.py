@@ -40,7 +40,7 @@ def find_views(services: Sequence[Service], name: str) -> list[Target]:
     if not found:
         raise NoSuchView(f"There is no view {name}. There are: {_names(known)}.")
     if not exact and len(found) > 1:
-        raise NoSuchView(f"{name} is a view of several services: {_names(found)}.")
+        raise NoSuchView(f"{name} is a view of several services. Name one of: {_names(found)}.")
     return found
 
 

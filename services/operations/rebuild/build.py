@@ -105,7 +105,7 @@ class ViewSources:
         first = await store.pool.fetchval("SELECT time FROM events ORDER BY position LIMIT 1")
         if first is None or moment < first:
             begun = f"The first event is of {first:%Y-%m-%d %H:%M:%S} UTC." if first else "There is no event yet."
-            raise NothingThere(f"Nothing had happened by then that {self.target.name} could show. {begun}")
+            raise NothingThere(f"{self.target.name} was still empty then. {begun}")
 
     @asynccontextmanager
     async def open_build(self, schema: str, done: Rebuilt, report: Report) -> "AsyncIterator[Build]":

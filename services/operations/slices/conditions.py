@@ -86,7 +86,7 @@ class _Compiler:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 return self._comparison(ops, [left, *others], depth)
         text = ast.unparse(node)
-        raise BadCondition(f"{text!r} is not understood here: fields, texts, numbers, and comparisons of them are.")
+        raise BadCondition(f"{text!r} is not supported: a condition compares fields, texts and numbers.")
 
     def _field_of_message(self, name: str) -> Value:
         if name not in self._names:
@@ -95,7 +95,7 @@ class _Compiler:
 
     def _comparison(self, ops: list[ast.cmpop], operands: list[ast.expr], depth: int) -> Value:
         if any(type(op) not in COMPARISONS for op in ops):
-            raise BadCondition("'is' is not understood here: == is.")
+            raise BadCondition("'is' is not supported: write == instead.")
         values = [self.compile(operand, depth + 1) for operand in operands]
         comparisons = [COMPARISONS[type(op)] for op in ops]
 

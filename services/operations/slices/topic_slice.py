@@ -108,7 +108,7 @@ def _origin(record: ConsumerRecord, stamp: bytes) -> list[tuple[str, bytes]]:
 
 async def _prepare_topic(settings: Settings, topic: str, into: str) -> None:
     if into == topic or into in {declared.name for declared in declared_topics()} or into.startswith("_"):
-        raise NotATopic(f"{into} is a topic of the shop, or of Kafka itself: a slice goes into one of its own.")
+        raise NotATopic(f"{into} is a topic of the shop, or of Kafka itself. Choose a new name for the copy.")
     async with open_admin(settings) as admin:
         there = await admin.list_topics()
         if topic not in there:
@@ -123,9 +123,11 @@ async def _prepare_topic(settings: Settings, topic: str, into: str) -> None:
             return
         [other] = await admin.describe_topics([into])
     if len(other["partitions"]) != len(described["partitions"]):
-        raise NotATopic(f"{into} has {len(other['partitions'])} partitions, {topic} {len(described['partitions'])}.")
+        raise NotATopic(
+            f"{into} has {len(other['partitions'])} partitions, {topic} has {len(described['partitions'])}."
+        )
     if not await is_empty(settings, into):
-        raise NotATopic(f"{into} is not empty. A slice goes into a new topic, or one that holds nothing.")
+        raise NotATopic(f"{into} is not empty. A slice is copied to a new topic, or to an empty one.")
 
 
 async def _read_slice(

@@ -4,9 +4,9 @@ from services.operations.verify.checks import flow, folds, lake, log, money
 from services.operations.verify.findings import CheckContext, Findings
 
 SERVICE_CHECKS = {"log": log.check, "folds": folds.check}
-"""Run once for each service."""
+"""These checks run once for each service."""
 SHOP_CHECKS = {"money": money.check, "flow": flow.check, "lake": lake.check}
-"""Run once."""
+"""These checks run once for the whole shop."""
 
 
 async def run_check(context: CheckContext, name: str, service: str) -> list[Findings]:

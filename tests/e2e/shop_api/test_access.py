@@ -32,7 +32,7 @@ def test_the_cart_of_somebody_else_is_answered_like_a_missing_one(
         theirs = mallory.request(method, cart + path, json=body)
         none = mallory.request(method, f"/v1/carts/{uuid7()}{path}", json=body)
         problem(theirs, 404, "cart-unknown")
-        assert theirs.content == none.content, "it tells a stranger that there is such a cart"
+        assert theirs.content == none.content, "the answer tells a stranger that there is such a cart"
 
 
 def forged(shop: Shop, **changes: Any) -> str:
@@ -64,12 +64,12 @@ def test_a_request_without_a_valid_token_is_refused(shop: Shop, cart: str, mug: 
 
 
 def test_a_token_signed_with_the_right_secret_is_accepted(shop: Shop) -> None:
-    """This shows that the other tokens were refused for what they say."""
+    """This shows that the other tokens were refused for their claims or secret, not for how the test makes them."""
     with shop.client(forged(shop)) as somebody:
         assert somebody.post("/v1/carts").status_code == 201
 
 
 @pytest.mark.usefixtures("nothing_written")
-def test_a_customer_lists_no_products(ann: httpx.Client, mug: Product) -> None:
+def test_a_customer_can_neither_list_nor_withdraw_products(ann: httpx.Client, mug: Product) -> None:
     problem(ann.put(f"/v1/products/{mug.sku}", json={"name": "Mug", "price": price(1), "stock": 1}), 403, "forbidden")
     problem(ann.delete(f"/v1/products/{mug.sku}"), 403, "forbidden")

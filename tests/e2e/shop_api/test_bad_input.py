@@ -54,7 +54,7 @@ BAD_ITEMS: dict[str, tuple[Callable[[Product], bytes], int, str]] = {
 
 @pytest.mark.usefixtures("nothing_written")
 @pytest.mark.parametrize("kind", BAD_ITEMS)
-def test_an_item_that_cannot_be_is_refused_and_nothing_is_written(
+def test_an_invalid_item_is_refused_and_nothing_is_written(
     ann: httpx.Client, cart: str, mug: Product, kind: str
 ) -> None:
     content, status, code = BAD_ITEMS[kind]
@@ -62,9 +62,7 @@ def test_an_item_that_cannot_be_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.usefixtures("nothing_written")
-def test_a_body_that_does_not_say_how_large_it_is_is_cut_off_where_it_becomes_too_large(
-    ann: httpx.Client, cart: str
-) -> None:
+def test_a_body_without_a_length_is_refused_once_it_becomes_too_large(ann: httpx.Client, cart: str) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(100):
             yield b" " * 1000
@@ -86,7 +84,7 @@ def test_a_body_that_does_not_say_how_large_it_is_is_cut_off_where_it_becomes_to
     ],
     ids=str,
 )
-def test_a_header_that_does_not_hold_is_refused(
+def test_a_header_that_is_invalid_or_stale_is_refused(
     ann: httpx.Client, cart: str, mug: Product, headers: dict[str, str], status: int, code: str
 ) -> None:
     answer = ann.post(f"{cart}/items", json={"sku": mug.sku, "quantity": 1}, headers=headers)
@@ -109,7 +107,7 @@ BAD_PRODUCTS: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.usefixtures("nothing_written")
 @pytest.mark.parametrize("kind", BAD_PRODUCTS)
-def test_a_product_that_cannot_be_is_refused(operator: httpx.Client, kind: str) -> None:
+def test_an_invalid_product_is_refused(operator: httpx.Client, kind: str) -> None:
     sku, details, code = BAD_PRODUCTS[kind]
     problem(operator.put(f"/v1/products/{sku}", json=details), 422, code)
 
@@ -126,9 +124,7 @@ def test_a_product_that_cannot_be_is_refused(operator: httpx.Client, kind: str) 
     ],
     ids=str,
 )
-def test_a_checkout_that_cannot_be_delivered_or_paid_is_refused(
-    ann: httpx.Client, cart: str, change: dict[str, Any]
-) -> None:
+def test_an_invalid_checkout_is_refused(ann: httpx.Client, cart: str, change: dict[str, Any]) -> None:
     problem(ann.post(f"{cart}/checkout", json=CHECKOUT | change), 422, "invalid")
 
 
@@ -136,7 +132,7 @@ def test_an_empty_cart_is_not_checked_out(ann: httpx.Client) -> None:
     problem(ann.post(f"{open_cart(ann)}/checkout", json=CHECKOUT), 409, "cart-empty")
 
 
-def test_where_there_is_nothing_it_says_so(ann: httpx.Client, cart: str) -> None:
+def test_an_unknown_path_method_or_id_is_answered_with_a_problem(ann: httpx.Client, cart: str) -> None:
     problem(ann.get("/v1/nothing"), 404, "not-found")
     problem(ann.get(f"{cart}/"), 404, "not-found")
     problem(ann.patch(cart), 405, "method-not-allowed")

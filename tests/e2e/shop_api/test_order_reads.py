@@ -24,7 +24,7 @@ def checkout(ann: httpx.Client, cart: str) -> httpx.Response:
 
 @pytest.fixture
 def order(checkout: httpx.Response) -> str:
-    """Its path."""
+    """Returns the path of the order."""
     return str(checkout.headers["Location"])
 
 
@@ -38,7 +38,7 @@ def test_a_read_right_after_the_checkout_waits_for_the_order(
     assert [f"/v1/orders/{item['order_id']}" for item in listed] == [order]
 
 
-def test_name_and_address_are_in_the_order_and_not_in_what_is_stored_or_listed(
+def test_name_and_address_are_in_the_order_and_neither_in_lists_nor_in_stored_answers(
     shop: Shop, ann: httpx.Client, checkout: httpx.Response, order: str
 ) -> None:
     expected = CHECKOUT["shipping"] | {"erased": False}
@@ -58,7 +58,7 @@ def test_a_stranger_learns_nothing_from_how_long_an_order_takes_to_be_denied(sho
         theirs, none = at_once.map(lambda path: timed(mallory, path), [order, f"/v1/orders/{uuid7()}"])
     problem(theirs[0], 404, "order-unknown")
     assert theirs[0].content == none[0].content
-    assert abs(theirs[1] - none[1]) < 0.5, "one was looked for, and the other was not"
+    assert abs(theirs[1] - none[1]) < 0.5, "the time tells a stranger whether there is such an order"
 
 
 @pytest.mark.parametrize("position", ["payment:{id}@1", "stock:MUG@1", "cart:{id}@1", "moon:{id}@1"])
@@ -69,7 +69,7 @@ def test_a_position_that_no_order_shows_is_refused_at_once(ann: httpx.Client, or
     assert seconds < PATIENCE
 
 
-def test_a_place_in_the_stream_that_is_no_number_is_refused(ann: httpx.Client, order: str) -> None:
+def test_a_last_event_id_that_is_no_number_is_refused(ann: httpx.Client, order: str) -> None:
     for last in (b"x", b"-1", "²".encode("latin-1"), b"9" * 30):
         problem(ann.get(f"{order}/stream", headers={b"Last-Event-ID": last}), 400, "last-event-id-invalid")
 

@@ -88,7 +88,7 @@ def test_a_stranger_does_not_get_to_wait_for_a_cart(shop: Shop, cart: str) -> No
             named = {"Min-Position": f"{cart.replace('/v1/carts/', 'cart:')}@{version}"}
             problem(mallory.get(cart, headers=named), 404, "cart-unknown")
             problem(mallory.post(f"{cart}/checkout", json=CHECKOUT, headers=named), 404, "cart-unknown")
-    assert time.monotonic() - start < 6, "how long it took told that there is such a cart, and how far it is"
+    assert time.monotonic() - start < 6, "the time tells a stranger that there is such a cart and which version it has"
 
 
 def test_every_write_waits_for_the_position_it_is_given(

@@ -40,7 +40,7 @@ def test_a_stopped_process_finishes_the_requests_it_has_accepted(stack_environme
         assert leaving.process.wait(20) == 0, leaving.log.read_text()
     stream_id = path.replace("/v1/carts/", "cart:")
     assert shop.fetch("cart", "SELECT max(version) FROM events WHERE stream_id = $1", stream_id)[0][0] == 3
-    shop.everything_published()
+    shop.wait_until_published()
     assert versions(shop.topic("cart.events"), stream_id) == [1, 2, 3]
 
 

@@ -36,7 +36,7 @@ def test_every_successful_write_is_in_its_topic(
         json={"name": "Mug", "price": price(100), "stock": 1},
         headers={"X-Correlation-ID": "till-test-1"},
     )
-    shop.everything_published()
+    shop.wait_until_published()
     eventually(lambda: not shop.fetch("order", "SELECT FROM outbox LIMIT 1"), "orders are published as well")
     records = {topic: shop.topic(topic) for topic in ("cart.events", "stock.events", "order.events")}
     for position in shop.positions:
@@ -62,12 +62,12 @@ def test_every_successful_write_is_in_its_topic(
     assert listed.header("ce_actor").startswith("operator-")
 
 
-def test_the_latest_of_each_product_is_in_its_topic_by_sku(
+def test_the_latest_document_of_a_product_is_in_the_topic_under_its_sku(
     shop: Shop, operator: httpx.Client, registry: SchemaRegistryClient
 ) -> None:
     product = put_product(operator, new_sku(), 100)
     put_product(operator, product.sku, 200)
-    shop.everything_published()
+    shop.wait_until_published()
     deserialize = AvroDeserializer(registry)
     [*_, latest] = [r for r in shop.topic("catalog.products") if r.key == product.sku.encode()]
     assert deserialize(latest.value, SerializationContext("catalog.products", MessageField.VALUE)) == {

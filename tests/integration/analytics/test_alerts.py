@@ -110,7 +110,7 @@ def test_at_every_cut_the_alerts_that_were_sent_are_those_of_gold(stack: Setting
     press.send([*sample[90:], *sample[60:100]])
     dying = AlertStream(lake)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("analytics.fraud.outbox.crashpoint", _dies_at("alerts sent, not committed"))
+        patched.setattr("analytics.fraud.sender.crashpoint", _dies_at("alerts sent, not committed"))
         with pytest.raises(OperatorError, match="has stopped"):
             dying.judge_available()
     AlertStream(lake).judge_available()

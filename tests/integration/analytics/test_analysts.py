@@ -1,4 +1,7 @@
-"""The view of analysts on a lake that Spark has written: tables, questions, the report, a notebook."""
+"""The view of analysts on a lake that Spark has written: tables, questions, the report, a notebook.
+
+`tests/unit/analytics/report/test_analysts_in_short.py` is the short version of this, for every run of the tests.
+"""
 
 import asyncio
 import os
@@ -13,19 +16,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import nbformat
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
-from nbclient import NotebookClient
 from pyspark.sql import SparkSession
 
-from analytics.incremental.refresh_loop import refresh_gold
 from analytics.lake import Lake
 from analytics.log.progress import current_cut
 from analytics.query.ask import ask
 from analytics.query.freshness import TableState, measure_freshness
 from analytics.report.questions import QUESTIONS
+from analytics.serving.streaming_layer import refresh_gold
 from infra.cli import till as program
 from infra.local.processes.ports import free_ports
 from infra.settings import Settings
@@ -35,10 +36,9 @@ from tests.integration.analytics.conftest import NewLake
 from tests.integration.analytics.rows import plain
 from tests.roll import NOON, Press, ShopEvent, numbered
 from tests.till import Ran, eventually
+from tests.unit.analytics.report.notebook import assert_the_notebook_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-NOTEBOOK = Path(__file__).parents[3] / "docs" / "lake.ipynb"
 
 Till = Callable[..., Ran]
 
@@ -180,11 +180,7 @@ def test_a_report_is_one_page_without_links_to_other_files(till: Till, tmp_path:
 def test_the_notebook_runs(stack_environment: dict[str, str], lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (stack_environment | {"TILL_LAKE": lake.settings.lake}).items():
         monkeypatch.setenv(name, value)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(NOTEBOOK.parents[1]))
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert any("image/png" in output.get("data", {}) for output in outputs), "the plot is drawn"
-    assert "gold.orders" in outputs[0]["data"]["text/plain"]
+    assert_the_notebook_runs()
 
 
 def test_verify_shows_a_row_that_was_changed_by_hand(
@@ -234,4 +230,4 @@ def _lend(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def lent(_settings: Settings) -> Any:
         yield spark
 
-    monkeypatch.setattr("infra.cli.commands.lake.work.at_work", lent)
+    monkeypatch.setattr("infra.cli.commands.lake.spark.open_logged_spark", lent)

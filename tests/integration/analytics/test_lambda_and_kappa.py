@@ -14,7 +14,6 @@ from pyspark.sql import functions as sf
 from uuid_utils import uuid7
 
 from analytics.incremental.definition import GoldTable
-from analytics.incremental.refresh_loop import refresh_gold
 from analytics.ingest.stream import ingest_available
 from analytics.lake import Lake
 from analytics.log.commits import SpeedCommit
@@ -27,6 +26,7 @@ from analytics.query.ask import ask
 from analytics.serving.batch_layer import recompute_batch_layer
 from analytics.serving.replay import replay, undo
 from analytics.serving.serving_view import read_serving
+from analytics.serving.streaming_layer import refresh_gold
 from analytics.verify import Verification, verify
 from shared.errors import OperatorError
 from tests.integration.analytics.conftest import NewLake

@@ -1,4 +1,7 @@
-"""Gold is refreshed from silver in real Delta tables, with late events, after crashes, and with a second writer."""
+"""Gold is refreshed from silver in real Delta tables, with late events, after crashes, and with a second writer.
+
+`test_lambda_and_kappa_in_short.py` refreshes two of the tables in every run of the tests.
+"""
 
 import random
 from collections.abc import Callable
@@ -14,7 +17,6 @@ from analytics.incremental.change_feed import open_change_feed
 from analytics.incremental.definition import GoldTable
 from analytics.incremental.merge import begin_commit, own_session
 from analytics.incremental.refresh import refresh
-from analytics.incremental.refresh_loop import refresh_gold, start_refresh_loop
 from analytics.lake import Lake
 from analytics.log.commits import GoldCommit
 from analytics.log.progress import current_cut, last_computed
@@ -23,6 +25,7 @@ from analytics.models.marts.abandoned_carts import abandoned_carts
 from analytics.models.marts.carts import carts
 from analytics.models.marts.orders import orders
 from analytics.models.marts.sales import sales_per_minute
+from analytics.serving.streaming_layer import refresh_gold, start_refresh_loop
 from services.catalog import events as stock
 from services.common.money import Money
 from tests.integration.analytics.conftest import NewLake

@@ -130,7 +130,7 @@ def test_a_jar_with_other_content_than_locked_is_refused(settings: Settings, loc
 
 
 def kill_install_between_apple_and_pear(settings: Settings, lock: Path, mirror: Mirror) -> Path:
-    """Returns where the half of the pear is that had arrived."""
+    """Returns the path of the incomplete pear."""
     mirror.stall = {"pear-1.0.jar"}
     installer = start_installer(settings, lock)
     half = JarStore(settings.cache).incoming / "pear-1.0.jar"

@@ -106,7 +106,7 @@ def test_a_home_of_one_broker_is_not_opened_with_three(till: Till) -> None:
     ran = till("up", "--brokers", "3")
 
     assert ran.code == 1
-    assert "are of 1 broker(s), not 3" in ran.err
+    assert "was created with 1 broker(s), not 3" in ran.err
     assert not (till.home / "till.env").exists()
 
 

@@ -1,4 +1,4 @@
-"""A service small enough to understand at a glance: tallies that grow up to a limit.
+"""A small service for tests of the kernel: tallies that grow up to a limit.
 
 Everything around it is real: the schema registry, the topic, the database.
 """
@@ -157,7 +157,7 @@ async def relayed(runtime: Runtime) -> None:
     if await runtime.pool.fetchval("SELECT EXISTS (SELECT FROM outbox)"):
         # Skipped for an empty outbox: aiokafka leaves its socket open when it is cancelled while it connects.
         async with running(runtime.relay.run()):
-            await asyncio.wait_for(runtime.relay.drained(), PATIENCE)
+            await asyncio.wait_for(runtime.relay.wait_until_drained(), PATIENCE)
 
 
 async def stored_events(runtime: Runtime) -> list[Recorded]:

@@ -1,13 +1,13 @@
 """Small lakes of real Delta tables, written without Spark. Commits record the offsets they have reached."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from analytics.catalog import Table, find_table
 from analytics.lake import LakeFiles
@@ -37,6 +37,48 @@ def create(lake: LakeFiles, name: str) -> None:
     table = find_table(name)
     assert table
     DeltaTable.create(lake.path(name), Schema.from_json(table.schema_json()))
+
+
+def create_undescribed(lake: LakeFiles, names: Iterable[str]) -> None:
+    """Creates tables without rows and without comments, as releases before the catalog did."""
+    for name in names:
+        table = find_table(name)
+        assert table
+        fields = json.loads(table.schema_json(), object_hook=_without_metadata)
+        configuration = {"delta.enableChangeDataFeed": "true"}
+        DeltaTable.create(lake.path(name), Schema.from_json(json.dumps(fields)), configuration=configuration)
+
+
+def _without_metadata(node: dict[str, Any]) -> dict[str, Any]:
+    return node | {"metadata": {}} if "metadata" in node else node
+
+
+def missing_comments(lake: LakeFiles, name: str) -> list[str]:
+    """Names what has no comment: the table itself, its columns, and the fields within them."""
+    table = lake.snapshot(name)
+    fields = json.loads(table.schema().to_json())["fields"]
+    return ([] if table.metadata().description else [name]) + list(_undescribed(fields, name))
+
+
+def _undescribed(fields: Iterable[dict[str, Any]], above: str) -> Iterator[str]:
+    for field in fields:
+        name = f"{above}.{field['name']}"
+        if not field["metadata"].get("comment"):
+            yield name
+        kind = field["type"]
+        while isinstance(kind, dict) and kind["type"] == "array":
+            kind = kind["elementType"]
+        if isinstance(kind, dict):
+            yield from _undescribed(kind["fields"], name)
+
+
+def nullable(kind: DataType) -> str:
+    """Spells a type without nullability, which Delta does not keep."""
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{field.name}: {nullable(field.dataType)}' for field in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{nullable(kind.elementType)}>"
+    return kind.simpleString()
 
 
 def insert(lake: LakeFiles, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

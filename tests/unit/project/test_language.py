@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("schemas", "shared", "services", "analytics", "infra", "tests")
-# `[O]f`, so that these lines are not among those they look for.
+# Written as `[O]f`, so that the pattern does not match this line.
 HEADLESS = re.compile(r'"""([O]f|[B]y|[T]hat|[A]s|[W]here|[W]ho|[W]hat|[W]hich|[N]one|[B]oth|[N]ot) ')
 
 
@@ -24,11 +24,11 @@ def test_no_docstring_is_a_fragment() -> None:
 
 
 @pytest.mark.parametrize("docstring", ["Of those that are sent.", "By name.", "What Kafka answers.", "None if absent."])
-def test_a_fragment_is_seen(docstring: str) -> None:
+def test_a_docstring_that_is_a_fragment_is_found(docstring: str) -> None:
     [found] = headless(f'def f():\n    """{docstring}"""\n')
     assert found.startswith("2: ")
 
 
 @pytest.mark.parametrize("docstring", ["Publishes outbox rows.", "Offsets by partition.", "Asks the registry."])
-def test_a_sentence_is_let_through(docstring: str) -> None:
+def test_a_docstring_that_is_a_sentence_is_accepted(docstring: str) -> None:
     assert list(headless(f'"""{docstring}"""')) == []

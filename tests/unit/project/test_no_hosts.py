@@ -15,7 +15,7 @@ REGISTRY_HOST = re.compile(
     r"|packages\.confluent\.io",
     re.IGNORECASE,
 )
-# `o{2}`, so that this line is not one of those it looks for.
+# Written as `o{2}`, so that the pattern does not match this line.
 HOME_PATH = re.compile(r"(?<![\w.$}/])/(?:(?:home|Users)/\w|ro{2}t\b)|[A-Z]:\\Users\\")
 RULES = (REGISTRY_HOST, HOME_PATH)
 
@@ -42,7 +42,7 @@ def test_no_file_names_a_registry_host_or_a_home() -> None:
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
-def test_the_project_is_looked_at() -> None:
+def test_every_kind_of_file_of_the_project_is_searched() -> None:
     names = {str(file.relative_to(ROOT)) for file in project_files()}
     assert {
         "pyproject.toml",
@@ -52,7 +52,7 @@ def test_the_project_is_looked_at() -> None:
     } <= names
 
 
-# Put together here, so that this file may be looked at as well.
+# These are put together at run time, so that this file can be searched as well.
 DOT, SLASH = ".", "/"
 
 
@@ -87,5 +87,5 @@ def test_a_host_or_a_home_is_caught(text: str) -> None:
         "https://www.apache.org/licenses/LICENSE-2.0",
     ],
 )
-def test_an_image_or_a_coordinate_is_let_through(text: str) -> None:
+def test_an_image_or_a_coordinate_is_accepted(text: str) -> None:
     assert found_in(text) == []

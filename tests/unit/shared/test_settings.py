@@ -155,7 +155,7 @@ def test_the_command_lists_every_setting_once_by_group() -> None:
     assert all(s["description"] for s in found)
 
 
-def test_one_output_format_at_a_time() -> None:
+def test_only_one_output_format_can_be_chosen() -> None:
     assert till_settings("--json", "--markdown").exit_code == 2
 
 

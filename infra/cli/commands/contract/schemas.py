@@ -39,6 +39,11 @@ def list_(as_json: bool) -> None:
     """List every version of every event.
 
     Each is shown with its subject and, if the registry answers, its id.
+
+    \b
+    Examples:
+      till schemas list
+      till schemas list --json
     """
     loaded = load_schemas()
     try:
@@ -69,6 +74,11 @@ def check(context: click.Context, offline: bool, as_json: bool) -> None:
 
     Every version must be readable by every other, and the registry must accept the new ones. Nothing is registered.
     Exit code 1 on a problem, or if the registry does not answer.
+
+    \b
+    Examples:
+      till schemas check
+      till schemas check --offline
     """
     problems = find_problems()
     away, asked = None, False
@@ -97,7 +107,12 @@ def check(context: click.Context, offline: bool, as_json: bool) -> None:
 @schemas.command()
 @json_option
 def push(as_json: bool) -> None:
-    """Register every schema and set the compatibility rule. Registered schemas stay as they are."""
+    """Register every schema and set the compatibility rule. Registered schemas stay as they are.
+
+    \b
+    Example:
+      till schemas push
+    """
     ids = asyncio.run(_push())
     if as_json:
         print_json(ids)
@@ -113,7 +128,12 @@ def release(context: click.Context, folders: tuple[str, ...], as_json: bool) -> 
     """Release new schemas: from then on they must not change.
 
     Their checksums are written to schemas/released.lock. With FOLDERS, only schemas in these folders of schemas/ are
-    released. Afterwards add an example of each to the golden archive: python -m tests.golden
+    released. Afterwards add an example of each to the golden archive: .venv/bin/python -m tests.golden
+
+    \b
+    Examples:
+      till schemas release
+      till schemas release cart
     """
     known = {schema.folder for schema in load_schemas().all} | {SHARED_TYPES}
     if unknown := set(folders) - known:

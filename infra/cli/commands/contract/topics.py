@@ -19,6 +19,11 @@ def topics(context: click.Context, create: bool, as_json: bool) -> None:
     """Compare the declared topics with the cluster's. Exit code 1 on a difference. No topic is altered.
 
     Topics are declared in schemas/topics.toml.
+
+    \b
+    Examples:
+      till topics
+      till topics --create      on a new cluster
     """
     from shared.messaging.topics import compare_topics, declared_topics, ensure_topics
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infra.cli.commands.lake.spark import alone
+from infra.cli.commands.lake.spark import alone, open_lake, require_kafka
 from infra.cli.commands.lake.stream import stop_signal
-from infra.cli.commands.lake.work import open_lake, require_kafka
 from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.progress import progress
 from infra.settings import Settings

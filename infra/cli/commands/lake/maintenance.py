@@ -5,8 +5,7 @@ from dataclasses import asdict
 import click
 from rich.text import Text
 
-from infra.cli.commands.lake.spark import alone
-from infra.cli.commands.lake.work import open_lake, require_lake
+from infra.cli.commands.lake.spark import alone, open_lake, require_lake
 from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.errors import BadInput
 from infra.cli.render.program import program

@@ -1,29 +1,68 @@
-"""Runs Spark for a command: one writer at a time, its output in a log, its failure as one line."""
+"""Opens the lake for a command, after checks that need no Spark: one writer at a time, Spark's output in a log."""
 
+import asyncio
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from infra.cli.render.console import err
 from infra.local.home import log_folder, run_folder, writable
 from infra.local.processes.logs import begin
-from infra.lock import open_lock
 from infra.settings import Settings
 from shared.errors import OperatorError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from analytics.lake import Lake
+
 LOG = "lake"
+
+Watch = Callable[[str, str], None]
+"""Called with a step and its state, to show progress."""
+
+
+def require_kafka(settings: Settings) -> None:
+    """Checks that Kafka answers. Spark would take ten seconds to find out."""
+    from shared.messaging.kafka import open_admin
+
+    async def ask() -> None:
+        async with open_admin(settings) as admin:
+            await admin.describe_cluster()
+
+    asyncio.run(ask())
+
+
+def require_lake(settings: Settings) -> list[str]:
+    """Returns the names of the lake's tables. Without tables, raises an error that says how to fill the lake."""
+    from analytics.lake import LakeFiles
+
+    return LakeFiles(settings).require_tables()
 
 
 @contextmanager
-def at_work(settings: Settings) -> Iterator["SparkSession"]:
-    """Opens a session that ends with the block. Missing Java or jars are reported before Spark is imported."""
+def open_lake(settings: Settings, watch: Watch) -> Iterator["Lake"]:
+    """Opens the lake with a Spark session that ends with the block."""
+    from analytics.lake import Lake
+
+    watch("Spark", "starting")
+    with open_logged_spark(settings) as spark:
+        watch("Spark", "ready")
+        yield Lake(spark, settings)
+
+
+@contextmanager
+def open_logged_spark(settings: Settings) -> Iterator["SparkSession"]:
+    """Opens a session that ends with the block. Missing Java or jars are reported before Spark is imported.
+
+    What Spark prints goes to `till logs lake`.
+    """
     from infra.jars.bundles import jars
     from infra.java.runtime import find_java
 
@@ -50,15 +89,19 @@ def at_work(settings: Settings) -> Iterator["SparkSession"]:
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
     """Lets one command at a time write to the lake."""
-    with ExitStack() as held:
-        with writable(settings.home):
-            run_folder(settings.home).mkdir(parents=True, exist_ok=True)
-            take = held.enter_context(open_lock(run_folder(settings.home) / "lake.lock"))
-        if not take():
+    lock = FileLock(run_folder(settings.home) / "lake.lock", mode=0o600)
+    with writable(settings.home):
+        run_folder(settings.home).mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout as held:
             raise OperatorError(
                 "Another till lake run or stream is at work on this lake.", "Wait for it, or stop it with Ctrl-C."
-            )
+            ) from held
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from infra.cli.commands.lake.spark import alone
-from infra.cli.commands.lake.work import ingested_events, open_lake, require_kafka
+from infra.cli.commands.lake.spark import alone, open_lake, require_kafka
 from infra.cli.render.console import json_option, out
 from infra.cli.render.program import program
 from infra.cli.render.progress import Display, progress
@@ -39,7 +38,7 @@ def stream(seconds: float | None, as_json: bool) -> None:
     """
     settings = Settings.load()
     require_kafka(settings)
-    began, before = monotonic(), ingested_events(settings)
+    began, before = monotonic(), _ingested_events(settings)
     with (
         alone(settings),
         progress(quiet=as_json) as shown,
@@ -54,7 +53,7 @@ def stream(seconds: float | None, as_json: bool) -> None:
         shown.note("stream", "finishing the current batch")
         work.stop()
         shown.note("stream", "done")
-    events = ingested_events(settings) - before
+    events = _ingested_events(settings) - before
     if not as_json:
         out.print(
             f"New events from Kafka: {events:,}, in {monotonic() - began:.0f} s. To continue: {program()} lake stream"
@@ -74,6 +73,13 @@ def _follow(work: "LakeStream", stop: threading.Event, until: float | None, show
             shown.update("stream", f"{pulse} · Ctrl-C stops")
         else:
             click.echo(orjson.dumps(asdict(pulse)))
+
+
+def _ingested_events(settings: Settings) -> int:
+    from analytics.lake import LakeFiles
+    from analytics.log.progress import ingested_events
+
+    return ingested_events(LakeFiles(settings))
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """`till lake run`, `batch`, `replay` and `verify`: Spark does the work, then the command ends."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from infra.cli.commands.lake.spark import alone, at_work
+from infra.cli.commands.lake.spark import Watch, alone, open_lake, require_kafka, require_lake
 from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.errors import BadInput
 from infra.cli.render.program import program
@@ -20,10 +18,6 @@ from infra.settings import Settings
 
 if TYPE_CHECKING:
     from analytics.comparison import Difference
-    from analytics.lake import Lake
-
-Watch = Callable[[str, str], None]
-"""Called with a step and its state, to show progress."""
 
 
 @click.command()
@@ -64,7 +58,7 @@ def bring_lake_up_to_date(settings: Settings, quiet: bool, accepted: Sequence[st
     with alone(settings), progress(quiet) as shown, open_lake(settings, shown.note) as lake:
         from analytics.pipeline import update
 
-        done = update(lake, shown.note, lines(shown.note), accepted)
+        done = update(lake, shown.note, lines_as_steps(shown.note), accepted)
     return {"events": done.events, "gold": done.gold, "seconds": round(monotonic() - began, 1)}
 
 
@@ -85,7 +79,7 @@ def batch(as_json: bool) -> None:
     with progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
         from analytics.serving.batch_layer import recompute_batch_layer
 
-        cut = recompute_batch_layer(lake, lines(shown.note))
+        cut = recompute_batch_layer(lake, lines_as_steps(shown.note))
     if as_json:
         print_json(asdict(cut))
         return
@@ -132,7 +126,7 @@ def replay(name: str, source: str, swap: bool, undo: bool, as_json: bool) -> Non
         if undo:
             cut = replay.undo(lake, name)
         else:
-            replayed = replay.replay(lake, name, source, lines(shown.note, f"gold.{name}"), swap)  # type: ignore[arg-type]
+            replayed = replay.replay(lake, name, source, lines_as_steps(shown.note, f"gold.{name}"), swap)  # type: ignore[arg-type]
     if undo:
         document = asdict(cut)
         then = f"To bring it up to date: {program()} lake run"
@@ -174,7 +168,7 @@ def verify(context: click.Context, as_json: bool) -> None:
     with progress(quiet=as_json) as shown, open_lake(settings, shown.note) as lake:
         from analytics.verify import verify as compare_all
 
-        found = compare_all(lake, lines(shown.note))
+        found = compare_all(lake, lines_as_steps(shown.note))
     if not found.verdicts:
         raise lake.missing("gold table")
     if as_json:
@@ -198,18 +192,7 @@ def show_difference(difference: "Difference", this: str, other: str) -> None:
     print_rows(columns, ["VARCHAR"] * len(columns), rows)
 
 
-@contextmanager
-def open_lake(settings: Settings, watch: Watch) -> Iterator["Lake"]:
-    """Opens the lake with a Spark session that ends with the block."""
-    from analytics.lake import Lake
-
-    watch("Spark", "starting")
-    with at_work(settings) as spark:
-        watch("Spark", "ready")
-        yield Lake(spark, settings)
-
-
-def lines(watch: Watch, name: str = "") -> Callable[[str], None]:
+def lines_as_steps(watch: Watch, name: str = "") -> Callable[[str], None]:
     """Converts the lines that the lake reports about its work to steps."""
 
     def line(reported: str) -> None:
@@ -220,31 +203,6 @@ def lines(watch: Watch, name: str = "") -> Callable[[str], None]:
             watch(name or "lake", reported)
 
     return line
-
-
-def require_kafka(settings: Settings) -> None:
-    """Checks that Kafka answers. Spark would take ten seconds to find out."""
-    from shared.messaging.kafka import open_admin
-
-    async def ask() -> None:
-        async with open_admin(settings) as admin:
-            await admin.describe_cluster()
-
-    asyncio.run(ask())
-
-
-def require_lake(settings: Settings) -> list[str]:
-    """Returns the names of the lake's tables. Without tables, raises an error that says how to fill the lake."""
-    from analytics.lake import LakeFiles
-
-    return LakeFiles(settings).require_tables()
-
-
-def ingested_events(settings: Settings) -> int:
-    from analytics.lake import LakeFiles
-    from analytics.log import progress
-
-    return progress.ingested_events(LakeFiles(settings))
 
 
 def _compared(name: str, difference: "Difference | None", swapped: bool) -> str:

@@ -11,7 +11,7 @@ from infra.cli.render.console import json_option, out, print_json, print_wide
 from infra.cli.render.errors import run_query
 from infra.cli.render.events import event_document, when, words
 from infra.cli.render.moments import both
-from infra.cli.render.streams import PLACE, STREAM, as_it_was, require_stream
+from infra.cli.render.streams import PLACE, STREAM, read_state_at, require_stream
 from shared.store.address import database_url
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ async def _diff(url: str, stream: str, start: int | datetime, end: int | datetim
     async with open_stores(url, decider_of(category_of(stream))) as stores:
         store = store_of(stores, stream)
         await require_stream(store, stream)
-        before, after = await as_it_was(store, stream, start), await as_it_was(store, stream, end)
+        before, after = await read_state_at(store, stream, start), await read_state_at(store, stream, end)
         if before.version > after.version or _is_later(start, end):
             raise click.UsageError(f"--from (version {before.version}) is later than --to (version {after.version}).")
         return await diff_stream(store, before, after)

@@ -10,7 +10,7 @@ from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.errors import run_query
 from infra.cli.render.events import event_document, when, words
 from infra.cli.render.moments import FORMATS, MOMENT, both
-from infra.cli.render.streams import STREAM, as_it_was
+from infra.cli.render.streams import STREAM, read_state_at
 from shared.store.address import database_url
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def _state(url: str, stream: str, place: int | datetime | None) -> "tuple[
 
     async with open_stores(url, decider_of(category_of(stream))) as stores:
         store = store_of(stores, stream)
-        found = await as_it_was(store, stream, place)
+        found = await read_state_at(store, stream, place)
         last = await store.event(stream, found.version)
         assert last is not None
         return state_fields(found.state, store.decider.initial), await store.latest_version(stream), last

@@ -12,7 +12,7 @@ from infra.cli.render.errors import run_query
 from infra.cli.render.events import by, event_document, since, when
 from infra.cli.render.moments import both
 from infra.cli.render.program import callable_here
-from infra.cli.render.streams import STREAM, as_it_was
+from infra.cli.render.streams import STREAM, read_state_at
 from shared.store.address import database_url
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def _why(url: str, stream: str, version: int | None) -> "tuple[str | None,
 
     async with open_stores(url) as stores:
         store = store_of(stores, stream)
-        seen = await as_it_was(store, stream, version)
+        seen = await read_state_at(store, stream, version)
         recorded = await store.event(stream, seen.version)
         assert recorded is not None
         asked = StoryEvent(category_of(stream), recorded, await store.decoder.decode(recorded.value))

@@ -20,10 +20,17 @@ ABOUT = {
     "replay": "Replaying, past states, verify and rebuild (takes minutes).",
     "relay": "Relaying the outbox to Kafka: throughput and latency.",
     "http": "Answering requests of the shop API.",
-    "alerts": "From a payment in Kafka to its fraud alert (takes minutes).",
-    "lake": "Kafka to bronze and silver (takes half an hour).",
+    "alerts": "Sending a fraud alert after a payment: latency (takes minutes).",
+    "lake": "Ingesting from Kafka to bronze and silver (takes half an hour).",
     "growth": "Appending to 5 million events, and memory (takes minutes).",
 }
+HELP = """Measure {about}
+
+\b
+Examples:
+  till bench {name}
+  till bench {name} --json
+"""
 # These start stacks of their own; all others share one that is started for them.
 WITHOUT_STACK = {"up"}
 
@@ -36,7 +43,10 @@ class BenchGroup(click.Group):
         if cmd_name not in ABOUT:
             return None
 
-        @click.command(cmd_name, help=ABOUT[cmd_name])
+        about = ABOUT[cmd_name]
+        own_help = HELP.format(about=about[0].lower() + about[1:], name=cmd_name)
+
+        @click.command(cmd_name, short_help=about, help=own_help)
         @json_option
         @click.pass_context
         def command(context: click.Context, as_json: bool) -> None:

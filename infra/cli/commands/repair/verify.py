@@ -49,13 +49,13 @@ def verify(context: click.Context, since: datetime | None, patience: float, as_j
     """
     import uvloop
 
-    from infra.lake.reader import open_lake
+    from infra.lake.reader import open_lake_reader
     from services.operations.verify.processes import collect_garbage_rarely
     from services.operations.verify.verify import VerifyRequest, verify
     from services.shop.services import shop_services
 
     collect_garbage_rarely()
-    request = VerifyRequest(Settings.load(), shop_services, since, patience, open_lake=open_lake)
+    request = VerifyRequest(Settings.load(), shop_services, since, patience, open_lake=open_lake_reader)
     looked: dict[str, int] = {}
     with progress(quiet=as_json) as shown:
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.cli.commands.lake.work import bring_lake_up_to_date
-from infra.cli.commands.shop.simulate import following, new_file, show_books
+from infra.cli.commands.shop.simulate import new_file, show_books, show_shoppers
 from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.program import program
 from infra.cli.render.tables import print_rows
@@ -49,7 +49,7 @@ def demo(context: click.Context, seconds: float, seed: int, with_lake: bool, as_
       till demo
       till demo --no-lake       only the shop, which takes seconds
     """
-    from infra.simulation.audit.ledger import written_to
+    from infra.simulation.audit.ledger import create_ledger
     from infra.simulation.audit.summary import summarize
     from infra.simulation.shoppers.simulation import Plan, simulate
 
@@ -57,7 +57,7 @@ def demo(context: click.Context, seconds: float, seed: int, with_lake: bool, as_
     if not as_json:
         out.print(f"{SHOPPERS} shoppers, {seconds:g} seconds, at http://{HOST}:{settings.shop_port}")
     file = new_file(settings)
-    with written_to(file) as ledger, following(ledger, seconds, quiet=as_json):
+    with create_ledger(file) as ledger, show_shoppers(ledger, seconds, quiet=as_json):
         audit = asyncio.run(simulate(settings, Plan(SHOPPERS, seconds, seed, FRAUD), ledger))
     summary = summarize(ledger, audit)
     sample = max((it for it in audit.evidence.orders if it.status == "confirmed"), key=_interest, default=None)

@@ -25,7 +25,12 @@ from shared.errors import OperatorError
 def doctor(context: click.Context, as_json: bool) -> None:
     """Show what this machine has, and what is missing. Exit code 1 when something is missing.
 
-    For everything that is missing, it names the command or the setting that helps.
+    For everything that is missing, it names the command or the setting that helps. Nothing is changed.
+
+    \b
+    Examples:
+      till doctor
+      till doctor --json
     """
     findings = list(examine(Settings.load()))
     healthy = all(finding.ok for finding in findings)
@@ -44,9 +49,16 @@ def doctor(context: click.Context, as_json: bool) -> None:
 @click.command()
 @json_option
 def install(as_json: bool) -> None:
-    """Install what is missing: Java (as root on Debian or Ubuntu) and the locked jars.
+    """Install what is missing: Java and the locked jars.
 
-    Prints nothing if nothing is missing.
+    Java is installed if this runs as root on Debian or Ubuntu; elsewhere the command to install it is printed. The jars
+    of Kafka, the schema registry and Spark are downloaded to TILL_CACHE, and checked against infra/jars.lock.toml. If
+    nothing is missing, nothing is printed.
+
+    \b
+    Examples:
+      till install
+      till install --json       which Java was found, and which files were downloaded
     """
     settings = Settings.load()
     java = _java(settings)

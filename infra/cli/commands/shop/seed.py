@@ -17,6 +17,10 @@ def seed(as_json: bool) -> None:
     """Put the opening assortment on the shelves, through the shop API.
 
     Products that are already listed stay as they are. The first `till up` does the same.
+
+    \b
+    Example:
+      till seed
     """
     total, listed = sum(1 for _ in assortment()), 0
     with progress(quiet=as_json) as shown:

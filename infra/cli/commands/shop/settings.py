@@ -44,6 +44,11 @@ def settings(as_json: bool, markdown: bool) -> None:
       till.env       in TILL_HOME, written by `till up`
       derived        computed from other settings
       default        see docs/settings.md
+
+    \b
+    Examples:
+      till settings
+      TILL_SHOP_PORT=9000 till settings --json
     """
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other.")

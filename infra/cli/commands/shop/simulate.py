@@ -59,14 +59,14 @@ def simulate(
       till simulate --shoppers 20 --seconds 30
       till simulate --fraud 0.3 --seed 7      30 % of the visits are fraudulent
     """
-    from infra.simulation.audit.ledger import written_to
+    from infra.simulation.audit.ledger import create_ledger
     from infra.simulation.audit.summary import summarize
     from infra.simulation.shoppers.simulation import Plan
     from infra.simulation.shoppers.simulation import simulate as run
 
     settings, plan = Settings.load(), Plan(shoppers, seconds, seed, fraud, patience)
     file = new_file(settings)
-    with written_to(file) as ledger, following(ledger, seconds, quiet=as_json):
+    with create_ledger(file) as ledger, show_shoppers(ledger, seconds, quiet=as_json):
         audit = asyncio.run(run(settings, plan, ledger))
     summary = summarize(ledger, audit)
     if as_json:
@@ -82,7 +82,7 @@ def new_file(settings: Settings) -> Path:
 
 
 @contextmanager
-def following(ledger: "Ledger", seconds: float, quiet: bool) -> Iterator[None]:
+def show_shoppers(ledger: "Ledger", seconds: float, quiet: bool) -> Iterator[None]:
     """Shows on a terminal what the shoppers have done so far."""
     began = monotonic()
 

@@ -65,7 +65,13 @@ def up(brokers: str | None, servers_only: bool, split: bool | None, only: tuple[
 @click.command()
 @json_option
 def down(as_json: bool) -> None:
-    """Stop everything, in order. The data stays."""
+    """Stop everything, in order. The data stays in TILL_HOME.
+
+    \b
+    Examples:
+      till down
+      till down --json          which processes were stopped
+    """
     from infra.local.stop import down as bring_down
 
     stopped = [process.name for process in asyncio.run(bring_down(Settings.load().home))]
@@ -83,6 +89,11 @@ def status(context: click.Context, as_json: bool) -> None:
 
     Every process is tested with real work. Below the processes: how many messages wait in each outbox, how far each
     consumer is behind, and how fresh the lake is.
+
+    \b
+    Examples:
+      till status
+      till status --json
     """
     from infra.local.flow import flows
     from infra.local.status import health_of_all

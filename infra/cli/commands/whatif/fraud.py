@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.commands.lake.work import open_lake
+from infra.cli.commands.lake.spark import open_lake
 from infra.cli.render.console import json_option, out, print_json
 from infra.cli.render.errors import BadInput
 from infra.cli.render.moments import FORMATS, MOMENT, absolute
@@ -93,10 +93,10 @@ def _compare(
     ledgers = sorted((settings.home / "simulations").glob("*.jsonl"))
     labels = {order: visit in FRAUD for order, visit in visits_of_orders(ledgers).items()}
     with progress(quiet) as shown, open_lake(settings, shown.note) as lake:
-        from analytics.fraud.whatif import Period, compare
+        from analytics.fraud.whatif import Period, compare_rules
 
         shown.note("payments", "judging them twice")
-        found = compare(lake.read(PAYMENTS), load_rules(), other, labels, Period(start, end))
+        found = compare_rules(lake.read(PAYMENTS), load_rules(), other, labels, Period(start, end))
         shown.note("payments", "done")
     return found
 

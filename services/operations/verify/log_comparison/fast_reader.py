@@ -4,8 +4,8 @@ All code that exists for speed is behind this module: `record_batches` cuts Kafk
 parsing their headers, and `expected_messages` makes PostgreSQL assemble the bytes that each event should have in Kafka.
 Both sides of a comparison are then one string of bytes each.
 
-Measured on one core, reading and comparing a message takes 4.5 µs. With `plain_reader` it takes 13 µs, to which making
-events of rows is added. A test compares the two readers.
+Measured on one core, reading and comparing a message takes 4.5 µs. With `plain_reader` it takes 13 µs, and converting
+rows to events comes on top. A test compares the two readers.
 """
 
 import asyncio

@@ -24,10 +24,10 @@ async def runtime(tallies: Tallies) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-async def reprice(runtime: Runtime, cents: int, notice: bool = True) -> None:
+async def reprice(runtime: Runtime, cents: int, notify: bool = True) -> None:
     async with runtime.pool.acquire() as connection, connection.transaction():
         await connection.execute("UPDATE products SET price = $1, version = version + 1", cents)
-        if notice:
+        if notify:
             await connection.execute("SELECT pg_notify($1, 'MUG')", CHANGED)
 
 
@@ -56,8 +56,10 @@ async def test_a_product_is_read_once_and_again_after_it_has_changed(runtime: Ru
     async with running(cache.follow(runtime.pool)):
         await until(lambda: listener(runtime))
         await until_known(products, 100)
-        await reprice(runtime, 200, notice=False)
-        assert await products.find("MUG") == at(100), "it is not remembered: then the rest shows nothing"
+        await reprice(runtime, 200, notify=False)
+        assert await products.find("MUG") == at(100), (
+            "the product is not cached, so the rest of this test shows nothing"
+        )
         await reprice(runtime, 300)
         await until_known(products, 300)
 
@@ -68,7 +70,7 @@ async def test_a_version_that_is_asked_for_is_seen_even_before_its_notification(
     async with running(cache.follow(runtime.pool)):
         await until(lambda: listener(runtime))
         await until_known(products, 100)
-        await reprice(runtime, 200, notice=False)
+        await reprice(runtime, 200, notify=False)
         assert await products.version("MUG") == 2
         assert await products.find("MUG") == at(200)
 
@@ -76,7 +78,7 @@ async def test_a_version_that_is_asked_for_is_seen_even_before_its_notification(
 async def test_without_notifications_no_product_is_cached(runtime: Runtime) -> None:
     products = Products(runtime.pool, ProductCache())
     assert await products.find("MUG") == at(100)
-    await reprice(runtime, 200, notice=False)
+    await reprice(runtime, 200, notify=False)
     assert (await products.find_all(["MUG", "POT"])) == {"MUG": at(200)}
 
 
@@ -87,7 +89,7 @@ async def test_a_cache_whose_connection_dies_forgets_everything_and_listens_agai
         pid = await until(lambda: listener(runtime))
         await until_known(products, 100)
         await runtime.pool.execute("SELECT pg_terminate_backend($1)", pid)
-        await reprice(runtime, 200)  # a notice that nobody hears
+        await reprice(runtime, 200)  # no connection listens to this notification
         await until_known(products, 200)
 
         async def another() -> bool:

@@ -45,7 +45,7 @@ class Person:
     """Name and address, encrypted, as they are in the events."""
     checkout: httpx.Response
     order: str
-    """Its path."""
+    """The path of the order."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -169,7 +169,7 @@ COPIES = {
 
 def test_name_and_address_are_nowhere_in_the_clear_and_their_sealed_form_is_everywhere(shop: Shop, ann: Person) -> None:
     sealed, name, address = where(shop, ann.sealed, ann.name, ann.address)
-    assert sealed >= COPIES, "this search would not find them"
+    assert sealed >= COPIES, "the search does not find every copy, so it shows nothing"
     assert (name, address) == (set(), set())
 
 
@@ -202,19 +202,19 @@ def shown(shop: Shop, ann: Person) -> list[Any]:
         orders = [client.get(ann.order, params=past) for client in (herself, support) for past in ({}, {"version": 1})]
         timelines = [client.get(f"{ann.order}/events") for client in (herself, support)]
     assert {answer.status_code for answer in [*orders, *timelines]} == {200}
-    happenings = [item for timeline in timelines for item in timeline.json()["items"]]
-    recipients = [item["data"]["recipient"] for item in happenings if "recipient" in item["data"]]
-    assert len(recipients) == 4, "as it left the cart, and as it was placed"
+    events = [item for timeline in timelines for item in timeline.json()["items"]]
+    recipients = [item["data"]["recipient"] for item in events if "recipient" in item["data"]]
+    assert len(recipients) == 4, "CartCheckedOut and OrderPlaced, for each of the two readers"
     return [order.json()["shipping"] for order in orders] + recipients
 
 
-def test_name_and_address_are_shown_to_whom_they_concern_and_to_nobody_else(shop: Shop, ann: Person) -> None:
+def test_name_and_address_are_shown_to_the_customer_and_to_support_only(shop: Shop, ann: Person) -> None:
     person = {"name": ann.name, "address": ann.address}
     assert shown(shop, ann) == [{"method": "standard", **person, "erased": False}] * 4 + [person] * 4
     with shop.guest() as bob:
         assert ann.name not in bob.get(ann.order).text
     name, address = where(shop, ann.name, ann.address)
-    assert (name, address) == (set(), set()), "reading them leaves no trace"
+    assert (name, address) == (set(), set()), "reading has left name or address in the clear"
 
 
 def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
@@ -222,19 +222,19 @@ def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
 ) -> None:
     assert unsealed(stack, ann) == {"name": ann.name, "address": ann.address}
     request = ann.checkout.request
-    asked = f"POST {request.url.path}\n".encode() + request.content
+    signed = f"POST {request.url.path}\n".encode() + request.content
     key = stack.master_key.get_secret_value().encode()
-    assert digests(shop, ann.customer_id) == [hmac.digest(key, asked, "sha256")], "with the key one can confirm a guess"
-    assert digests(shop, ann.customer_id) != [hashlib.sha256(asked).digest()], "and so could anyone"
+    assert digests(shop, ann.customer_id) == [hmac.digest(key, signed, "sha256")], "the digest is not keyed"
+    assert digests(shop, ann.customer_id) != [hashlib.sha256(signed).digest()], "anyone could confirm a guess"
 
     till = Till(stack_environment)
     erased = till("erase", ann.customer_id)
     assert erased.code == 0, erased.err
     assert "order.events  OrderPlaced.recipient" in erased.out
-    assert shown(shop, ann) == [ERASED] * 4 + [None] * 4, "the process that has shown them a moment ago"
+    assert shown(shop, ann) == [ERASED] * 4 + [None] * 4, "the process still shows them from a cache"
     assert unsealed(stack, ann) is None
     assert digests(shop, ann.customer_id) == [b""]
-    assert where(shop, ann.sealed)[0] >= COPIES, "the log itself is never changed"
+    assert where(shop, ann.sealed)[0] >= COPIES, "erasing has changed the log"
 
     again = till("erase", ann.customer_id, "--json")
     assert again.code == 0
@@ -243,7 +243,7 @@ def test_erasing_makes_every_copy_unreadable_and_can_be_done_again(
     with shop.client() as client:
         sent = {"Authorization": request.headers["Authorization"], "Idempotency-Key": "till"}
         repeated = client.post(request.url.path, content=request.content, headers=sent)
-    assert repeated.status_code == 422, "what was answered has no second effect"
+    assert repeated.status_code == 422, "a repeated request had a second effect"
     assert unsealed(stack, ann) is None
 
 
@@ -280,7 +280,7 @@ def test_a_backup_of_a_key_is_of_no_use_without_the_master_key(backup: Backup, s
         finally:
             await erase(pool, backup.customer_id)
 
-    assert with_vault(stack, restored) == {"name": "Bob"}, "with it, it is: such backups have to end as well"
+    assert with_vault(stack, restored) == {"name": "Bob"}, "the backup does not work even with the master key"
     other = SecretStr(base64.b64encode(secrets.token_bytes(32)).decode())
     with pytest.raises(OperatorError, match="TILL_MASTER_KEY is not the key"):
         with_vault(stack.model_copy(update={"master_key": other}), restored)

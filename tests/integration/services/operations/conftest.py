@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from infra.lake.reader import open_lake
+from infra.lake.reader import open_lake_reader
 from infra.local.throwaway import settings_of, throwaway
 from infra.settings import Settings
 from services.operations.verify.findings import Findings
@@ -60,7 +60,7 @@ def check(shop: Settings) -> Check:
 
     def run(name: str, of: str = "", about: str = "", patience: float = 5.0, **changes: Any) -> Findings:
         settings = shop.model_copy(update=changes)
-        request = VerifyRequest(settings, shop_services, None, patience, open_lake=open_lake)
+        request = VerifyRequest(settings, shop_services, None, patience, open_lake=open_lake_reader)
         [found] = [it for it in asyncio.run(run_job(request, CheckJob(name, of))) if about in it.check]
         return found
 

@@ -137,7 +137,7 @@ def test_processes_that_cache_rows_are_notified_of_those_a_swap_changes(shop: Se
     assert notified == [sku]
 
 
-def test_a_view_as_of_a_moment_is_built_beside_the_live_one(run_till: RunTill, sql: Sql) -> None:
+def test_a_view_as_of_a_moment_is_built_next_to_the_live_one(run_till: RunTill, sql: Sql) -> None:
     placed = sql("order", "SELECT placed_at, order_id FROM orders ORDER BY placed_at")
     middle = placed[len(placed) // 2]["placed_at"]
     moment = datetime.fromtimestamp(middle / 1000 + 0.001, UTC).isoformat(timespec="milliseconds")
@@ -158,9 +158,9 @@ def test_a_view_as_of_a_moment_is_built_beside_the_live_one(run_till: RunTill, s
     [
         (["nothing"], "There is no view nothing. There are: cart.products"),
         (["payment"], "payment has no views."),
-        (["products"], "products is a view of several services: cart.products, catalog.products."),
+        (["products"], "products is a view of several services. Name one of: cart.products, catalog.products."),
         (["orders", "--at", "yesterday"], "is not a moment"),
-        (["orders", "--at", "2020-01-01T00:00:00Z"], "Nothing had happened by then that order.orders could show."),
+        (["orders", "--at", "2020-01-01T00:00:00Z"], "order.orders was still empty then."),
         (["orders", "--undo", "--at", "-1m"], "--undo goes back"),
     ],
 )
@@ -213,7 +213,7 @@ async def test_a_consumer_that_was_far_behind_continues_from_the_offsets_of_the_
                 return await totals(runtime) == {"tally:a": (50, 11)}
 
             await until(reached)
-            # And with a consumer that runs, again and again, while it is written to.
+            # The same again, three times, with a consumer that is running and events that arrive meanwhile.
             for n in range(3):
                 await handled(runtime, f"tally:{n}", add(1, 2))
                 await rebuild(tallies.settings, [tallies.service], target, schemas=tallies.schemas)

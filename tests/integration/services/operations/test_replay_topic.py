@@ -96,7 +96,7 @@ def test_a_message_that_cannot_be_decoded_is_in_the_slice_with_the_reason(run_ti
         (["cart.events", "--into", "stock.events"], "is a topic of the shop"),
         (["cart.events", "--where", "type ="], "--where: It cannot be read"),
         (["cart.events", "--where", "typ == 'ItemAdded'"], "There is no field 'typ'."),
-        (["cart.events", "--where", "open('/etc/passwd')"], "is not understood here"),
+        (["cart.events", "--where", "open('/etc/passwd')"], "is not supported"),
         (["cart.events", "--from", "-1m", "--to", "-5m"], "ends before it begins"),
     ],
 )

@@ -148,7 +148,7 @@ async def test_a_message_sent_again_with_other_bytes_or_to_another_partition_is_
         found = await checked(tallies)
     whats = [violation.what for violation in found.violations]
     assert set(planted) <= set(whats)
-    # Where they happen to lie, the changed key may belong elsewhere too, and what is elsewhere be read too early.
+    # By chance, the changed key may belong in another partition too, and another partition may be read too early.
     incidental = ("It is in partition", "It comes before version")
     assert all(what.startswith(incidental) for what in set(whats) - set(planted))
     assert len(whats) == len(set(whats)), "each is named once"

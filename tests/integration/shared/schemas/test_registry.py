@@ -200,7 +200,7 @@ async def old_shop(tallies: Tallies) -> Tallies:
 
 
 async def write_history(shop: Tallies, runtime: Runtime) -> None:
-    """Returns three events as three releases of the code wrote them."""
+    """Writes three events, each as another release of the code wrote it."""
     bumped, first, second = shop.schemas.all
     values: list[tuple[EventSchema, dict[str, Any]]] = [
         (bumped, {"times": 1}),

@@ -111,7 +111,7 @@ async def test_positions_follow_versions_however_many_streams_share_a_commit(tal
         assert len(versions) == 50
 
 
-async def test_a_tally_as_it_was_at_a_version_or_at_a_moment(tallies: Tallies) -> None:
+async def test_a_stream_is_read_as_it_was_at_a_version_or_at_a_moment(tallies: Tallies) -> None:
     async with tallies.opened() as runtime:
         for amount in (1, 10, 100):
             await handled(runtime, "tally:a", add(amount))

@@ -1,11 +1,7 @@
 """Snapshots: long streams are folded from a stored state, with the same result as a full replay."""
 
-import importlib
-import sys
 from collections.abc import AsyncIterator, Callable
 from functools import reduce
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -18,10 +14,9 @@ from services.catalog.events import Event, ProductListed, StockReleased, StockRe
 from services.catalog.settings import CatalogSettings
 from services.catalog.wiring import catalog
 from services.common.money import Money
-from shared.decider import Decider
 from shared.schemas.codec import UnknownSchema
 from shared.service import Runtime
-from shared.store.snapshots import EVERY, Snapshots, fold_fingerprint
+from shared.store.snapshots import EVERY, Snapshots
 from tests.integration.shared.tallies import ANN, Tallies, Tally, add, fresh_handler, handled, new_tallies
 
 pytestmark = pytest.mark.anyio
@@ -87,62 +82,6 @@ async def test_an_older_snapshot_never_replaces_a_newer_one(tallies: Tallies) ->
         assert await snapshots.load(["tally:a"]) == {"tally:a": (Tally(20), 20)}
         await snapshots.save("tally:a", Tally(30), 30)
         assert await snapshots.load(["tally:a"]) == {"tally:a": (Tally(30), 30)}
-
-
-SHELF = "def put(total: int, amount: int) -> int:\n    return total + amount\n"
-EVENTS = "from dataclasses import dataclass\n\n@dataclass\nclass Added:\n    amount: int\n"
-FOLD = """
-from {package}.events import Added
-from {package}.shop import Shop
-
-def evolve(state: Shop, event: Added) -> Shop:
-    return Shop(state.total + event.amount)
-"""
-SHOP = """
-from dataclasses import dataclass
-from {package} import shelf
-
-@dataclass
-class Shop:
-    total: int
-    def add(self, amount: int) -> "Shop":
-        return Shop(shelf.put(self.total, amount))
-"""
-
-
-def fingerprint(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> str:
-    """The fingerprint of a fold whose code is in `folder`, imported as another process would."""
-    package = "example_of_a_fold"
-    sources = {"fold": FOLD, "shop": SHOP, "events": EVENTS, "shelf": SHELF, "__init__": ""} | files
-    (folder / package).mkdir(parents=True)
-    for name, source in sources.items():
-        (folder / package / f"{name}.py").write_text(source.format(package=package))
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        del sys.modules[name]
-    with monkeypatch.context() as patched:
-        patched.syspath_prepend(str(folder))
-        fold: ModuleType = importlib.import_module(f"{package}.fold")
-    return fold_fingerprint(Decider("example", "topic", None, lambda _command, _state: [], fold.evolve))
-
-
-@pytest.mark.parametrize("changed", ["fold", "shop", "events", "shelf"])
-async def test_a_change_anywhere_in_the_code_of_a_fold_makes_it_another_fold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
-) -> None:
-    original = {"fold": FOLD, "shop": SHOP, "events": EVENTS, "shelf": SHELF}[changed]
-    before = fingerprint(tmp_path / "before", monkeypatch)
-    assert fingerprint(tmp_path / "same", monkeypatch) == before
-    assert fingerprint(tmp_path / "after", monkeypatch, **{changed: original + "\n# changed\n"}) != before
-
-
-async def test_the_fold_of_stock_includes_its_reservations_and_money(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fold_fingerprint(STOCK)
-    for name in ("services.catalog.reservations", "services.catalog.shelf", "services.common.money"):
-        other = ModuleType(name)
-        other.__file__ = __file__
-        with monkeypatch.context() as patched:
-            patched.setitem(sys.modules, name, other)
-            assert fold_fingerprint(STOCK) != before, name
 
 
 @pytest.fixture(scope="module")

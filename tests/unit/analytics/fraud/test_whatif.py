@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.fraud.rules import TODAY, parse_rules
-from analytics.fraud.whatif import Comparison, Period, compare
+from analytics.fraud.whatif import Comparison, Period, compare_rules
 from tests.roll import numbered
 from tests.till import Till
 from tests.unit.analytics.fraud.payments import Happened, Payment, after, bought, failed, silver_payments
@@ -38,7 +38,7 @@ def found(spark: SparkSession) -> Comparison:
     payments = silver_payments(spark, numbered(story()))
     labels = {f"order-tester-{n}": True for n in range(10)} | {"order-unlucky-9": False, "order-early": True}
     today, other = parse_rules(TODAY.read_text(), "today"), parse_rules(STRICTER, "stricter")
-    return compare(payments, today, other, labels, Period(after(0), after(100_000)))
+    return compare_rules(payments, today, other, labels, Period(after(0), after(100_000)))
 
 
 def verdicts(found: Comparison) -> dict[tuple[str, str, str, bool], tuple[int, int]]:

@@ -38,6 +38,12 @@ def test_every_command_has_help_under_both_options(path: tuple[str, ...]) -> Non
     assert help_of(*path, option="-h") == help_of(*path)
 
 
+@pytest.mark.parametrize("path", [path for path in commands(till) if path], ids=" ".join)
+def test_every_command_has_examples_that_call_it(path: tuple[str, ...]) -> None:
+    heading, _, examples = help_of(*path).partition("  Example")
+    assert f"till {' '.join(path)}" in examples.partition("\nOptions:")[0], heading
+
+
 @pytest.mark.parametrize("path", list(commands(till)), ids=" ".join)
 def test_no_summary_of_a_command_is_cut_off(path: tuple[str, ...]) -> None:
     listed = help_of(*path).partition("\nCommands:\n")[2]

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from infra.cli import till
 from infra.cli.commands.lake.spark import alone
-from infra.cli.commands.lake.work import lines
+from infra.cli.commands.lake.work import lines_as_steps
 from infra.settings import Settings
 from shared.errors import OperatorError
 
@@ -47,7 +47,7 @@ def test_output_of_spark_goes_to_the_log_and_ours_to_the_terminal(tmp_path: Path
 
 def test_a_line_about_a_table_becomes_a_finished_step() -> None:
     steps: list[tuple[str, str]] = []
-    say = lines(lambda name, state: steps.append((name, state)), "gold.funnel")
+    say = lines_as_steps(lambda name, state: steps.append((name, state)), "gold.funnel")
     say("reading bronze from the beginning, up to batch 7 of the ingest")
     say("gold.funnel: swapped")
     assert steps == [

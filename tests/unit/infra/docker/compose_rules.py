@@ -138,7 +138,7 @@ def unawaited(compose: Compose) -> Iterator[str]:
             yield f"{name} runs once and nobody waits for it"
 
 
-def circles(compose: Compose) -> Iterator[str]:
+def cycles(compose: Compose) -> Iterator[str]:
     def reaches(start: str, goal: str, seen: frozenset[str]) -> bool:
         targets = compose["services"].get(start, {}).get("depends_on", {})
         return any(t == goal or (t not in seen and reaches(t, goal, seen | {t})) for t in targets)
@@ -173,7 +173,7 @@ def missing_limits(compose: Compose) -> Iterator[str]:
         if not MEMORY.fullmatch(str(limits.get("memory", ""))):
             yield f"{name} has no limit of memory"
         try:
-            # A limit above what a machine has is refused by the engine; one core is what every machine has.
+            # The engine refuses a limit above what the machine has, and a machine may have a single core.
             if not 0 < float(limits.get("cpus", 0)) <= 1:
                 yield f"{name} has no limit of CPU"
         except ValueError:
@@ -229,7 +229,7 @@ RULES: list[Rule] = [
     wrong_ports,
     wrong_dependencies,
     unawaited,
-    circles,
+    cycles,
     dangling_references,
     unpinned_images,
     missing_limits,

@@ -50,7 +50,7 @@ BUGS: list[tuple[Rule, str, object]] = [
     (rules.wrong_dependencies, "services/shop/depends_on/topics", {"condition": "service_started"}),
     (rules.wrong_dependencies, "services/kafka-2/healthcheck", {"interval": "5s"}),
     (rules.unawaited, "services/shop/depends_on/topics", GONE),
-    (rules.circles, "services/kafka-1/depends_on", {"shop": {"condition": "service_healthy"}}),
+    (rules.cycles, "services/kafka-1/depends_on", {"shop": {"condition": "service_healthy"}}),
     (rules.dangling_references, "services/postgres/volumes", ["pgdata:/var/lib/postgresql"]),
     (rules.dangling_references, "volumes/spare", None),
     (rules.dangling_references, "services/shop/networks", ["backend"]),

@@ -45,11 +45,11 @@ def test_adding_more_takes_todays_price_for_the_whole_line() -> None:
 
 
 @pytest.mark.parametrize("quantity", [0, -1, 100, 10**30])
-def test_one_adds_1_to_99_pieces(quantity: int) -> None:
+def test_fewer_than_1_or_more_than_99_pieces_cannot_be_added(quantity: int) -> None:
     given(OPENED).when(add(MUG, A_MUG, quantity)).refused("quantity-out-of-range", "1 to 99")
 
 
-def test_99_pieces_are_fine() -> None:
+def test_99_pieces_can_be_added() -> None:
     given(OPENED).when(add(MUG, A_MUG, 99)).then(ItemAdded(MUG, "Enamel Mug", 99, euro(1190), LATER))
 
 

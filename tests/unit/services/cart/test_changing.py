@@ -40,7 +40,7 @@ def test_99_pieces_may_be_set() -> None:
 
 
 @pytest.mark.parametrize("quantity", [0, -5, 100])
-def test_one_sets_1_to_99_pieces(quantity: int) -> None:
+def test_fewer_than_1_or_more_than_99_pieces_cannot_be_set(quantity: int) -> None:
     given(OPENED, MUG_ADDED).when(set_quantity(MUG, A_MUG, quantity)).refused("quantity-out-of-range")
 
 
@@ -64,7 +64,7 @@ def test_a_line_that_is_not_there_cannot_be_removed() -> None:
     given(OPENED, MUG_ADDED, ItemRemoved(MUG, NOON, 2)).when(remove(MUG)).refused("line-unknown", MUG)
 
 
-def test_lines_keep_the_order_of_putting_in() -> None:
+def test_lines_stay_in_the_order_in_which_they_were_added() -> None:
     cart = given(OPENED, MUG_ADDED, POT_ADDED, QuantitySet(MUG, 7, euro(1190), LATER)).state
     assert isinstance(cart, Open)
     assert list(cart.lines) == [MUG, POT]

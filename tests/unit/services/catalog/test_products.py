@@ -57,7 +57,7 @@ def test_a_changed_price_is_not_changed_again() -> None:
     given(LISTED, PriceChanged(MUG, PRICE, DEARER)).when(put(price=DEARER)).nothing()
 
 
-def test_more_or_fewer_pieces_than_in_the_books_are_recorded_with_the_count() -> None:
+def test_a_count_that_differs_from_the_stock_is_recorded_with_the_difference() -> None:
     given(LISTED).when(put(stock=25)).then(StockCounted(MUG, 15, counted=25))
     given(LISTED).when(put(stock=4)).then(StockCounted(MUG, -6, counted=4))
 
@@ -121,7 +121,7 @@ def test_an_unknown_product_cannot_be_withdrawn() -> None:
         (put(stock=10**9 + 1), "stock-too-large"),
     ],
 )
-def test_a_product_that_makes_no_sense_is_refused_new_or_not(command: PutProduct, code: str) -> None:
+def test_an_invalid_product_is_refused_whether_it_is_new_or_not(command: PutProduct, code: str) -> None:
     given().when(command).refused(code)
     given(LISTED).when(command).refused(code)
 

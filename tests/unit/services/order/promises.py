@@ -56,7 +56,7 @@ def check_pieces(world: World, history: History) -> None:
     for line in order.lines:
         shelf = world.streams[f"stock:{line.sku}"]
         held, gone = reserved(shelf, order.order_id), sold(shelf, order.order_id)
-        assert held == (0 if is_final else line.quantity), "pieces are kept for an order that is done with"
+        assert held == (0 if is_final else line.quantity), "pieces are kept for a final order"
         if isinstance(history.state, Confirmed):
             assert gone == line.quantity, "a confirmed order has not got its pieces"
         else:

@@ -1,5 +1,5 @@
-"""Every way in which an order can go, tried out: each message at each moment, early, late or again, with a cancel,
-a deadline, a review or a refund in between, and a provider that says yes or no. All of them, not a sample.
+"""Tries every way in which an order can go, not a sample: each message at each moment, early, late or repeated, with a
+cancel, a deadline, a review or a refund in between, and a provider that approves or declines.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -88,19 +88,19 @@ EVERY_END = {
 }
 
 
-def test_an_order_of_one_line() -> None:
+def test_an_order_of_one_line_can_end_in_every_way_and_keeps_every_promise() -> None:
     assert ends_of(one_order(MUG=2)) == EVERY_END
 
 
-def test_an_order_of_two_lines() -> None:
+def test_an_order_of_two_lines_can_end_in_every_way_and_keeps_every_promise() -> None:
     assert ends_of(one_order(MUG=1, POT=3)) == EVERY_END
 
 
-def test_an_order_with_a_line_that_is_sold_out() -> None:
+def test_an_order_with_a_line_that_is_sold_out_is_cancelled_without_a_payment() -> None:
     assert ends_of(one_order(MUG=1, POT=0, PAN=1)) == {("Cancelled", "Unrequested")}
 
 
-def test_two_orders_for_the_last_piece() -> None:
+def test_at_most_one_of_two_orders_gets_the_last_piece() -> None:
     ends = {end[:2] for end in ends_of(two_orders_for_the_last_piece(), left_alone)}
     assert ends == {("Confirmed", "Cancelled"), ("Cancelled", "Confirmed"), ("Cancelled", "Cancelled")}
 
@@ -113,7 +113,7 @@ def planted(category: str, decide: Decide) -> Deciders:
     return {**DECIDERS, category: SimpleNamespace(initial=correct.initial, decide=decide, evolve=correct.evolve)}
 
 
-def deaf_payment(state: type) -> Deciders:
+def ignores_cancel_while(state: type) -> Deciders:
     """Plants a bug: a payment in this state ignores the cancellation of its order."""
 
     def decide(command: Any, at: Any) -> list[Any]:
@@ -147,11 +147,11 @@ def hasty_payment() -> Deciders:
     return planted("payment", decide)
 
 
-def careless_order(unheard: type) -> Deciders:
+def careless_order(ignored_command: type) -> Deciders:
     """Plants a bug: a confirmed order ignores this command."""
 
     def decide(command: Any, at: Any) -> list[Any]:
-        ignored = isinstance(command, unheard) and isinstance(at, order.Confirmed)
+        ignored = isinstance(command, ignored_command) and isinstance(at, order.Confirmed)
         return [] if ignored else list(order.decide(command, at))
 
     return planted("order", decide)
@@ -188,12 +188,21 @@ def generous_stock() -> Deciders:
 
 
 BUGS: Mapping[str, tuple[Deciders, str]] = {
-    "deaf while authorising": (deaf_payment(payment.Authorizing), "an authorisation was left open"),
-    "deaf while authorised": (deaf_payment(payment.Authorized), "an authorisation was left open"),
-    "deaf while capturing": (deaf_payment(payment.Capturing), "money was kept"),
-    "deaf once captured": (deaf_payment(payment.Captured), "money was kept"),
-    "deaf while held": (deaf_payment(payment.Held), "an authorisation was left open"),
-    "deaf before it is asked": (forgetful_payment(), "an authorisation was left open"),
+    "ignores the cancel while authorising": (
+        ignores_cancel_while(payment.Authorizing),
+        "an authorisation was left open",
+    ),
+    "ignores the cancel while authorised": (
+        ignores_cancel_while(payment.Authorized),
+        "an authorisation was left open",
+    ),
+    "ignores the cancel while capturing": (ignores_cancel_while(payment.Capturing), "money was kept"),
+    "ignores the cancel once captured": (ignores_cancel_while(payment.Captured), "money was kept"),
+    "ignores the cancel while held": (
+        ignores_cancel_while(payment.Held),
+        "an authorisation was left open",
+    ),
+    "forgets a cancel that came before the request": (forgetful_payment(), "an authorisation was left open"),
     "captures before the order is confirmed": (hasty_payment(), "not confirmed"),
     "an order that ignores a failed capture": (careless_order(RecordPaymentDeclined), "not paid"),
     "an order that ignores a refund": (careless_order(RecordPaymentRefunded), "not paid"),

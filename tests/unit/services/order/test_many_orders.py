@@ -30,7 +30,7 @@ def usual(steps: list[Step]) -> list[Step]:
     return [step for step in steps if step.message and step.command is step.message.commands[0]]
 
 
-def gone_on(world: World, picks: list[int]) -> World:
+def take_steps(world: World, picks: list[int]) -> World:
     for pick in picks:
         number, chance = divmod(pick, ONE_IN)
         arriving = arrivals(world)
@@ -40,20 +40,20 @@ def gone_on(world: World, picks: list[int]) -> World:
     return world
 
 
-def brought_to_rest(world: World, picks: list[int]) -> World:
+def deliver_everything(world: World, picks: list[int]) -> World:
     """Delivers every message that is still on its way."""
     for pick in cycle(picks):
         if is_at_rest(world):
             break
         number, chance = divmod(pick, ONE_IN)
-        pending = [step for step in arrivals(world) if step.message not in world.heard]
+        pending = [step for step in arrivals(world) if step.message not in world.delivered]
         possible = pending if chance == 0 else usual(pending) or pending
         world = after(world, possible[number % len(possible)])
         check_always(world)
     return world
 
 
-def past_all_deadlines(world: World) -> World:
+def expire_all_orders(world: World) -> World:
     for stream in world.streams:
         if stream.startswith("order:"):
             world = after(world, Step(stream, EXPIRE))
@@ -66,11 +66,11 @@ def test_the_promises_hold_for_every_order(
     baskets: list[dict[str, int]], mugs: int, pots: int, picks: list[int]
 ) -> None:
     placed_orders = [placed(f"order-{number}", basket) for number, basket in enumerate(baskets)]
-    world = gone_on(new_world(placed_orders, {"MUG": mugs, "POT": pots}), picks)
+    world = take_steps(new_world(placed_orders, {"MUG": mugs, "POT": pots}), picks)
 
-    world = brought_to_rest(world, picks)
+    world = deliver_everything(world, picks)
     check_at_rest(world)
 
-    world = brought_to_rest(past_all_deadlines(world), picks)
+    world = deliver_everything(expire_all_orders(world), picks)
     check_at_rest(world)
     assert all(isinstance(order.state, Confirmed | Cancelled) for order in orders(world))

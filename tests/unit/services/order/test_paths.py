@@ -55,7 +55,7 @@ WORDS = {
 }
 
 
-def gone(path: list[Command], times: int) -> tuple[Order, list[Event]]:
+def run(path: list[Command], times: int) -> tuple[Order, list[Event]]:
     order, happened = initial, list[Event]()
     for command in [PLACE, *path]:
         for _ in range(times):
@@ -67,8 +67,10 @@ def gone(path: list[Command], times: int) -> tuple[Order, list[Event]]:
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
 @pytest.mark.parametrize(("path", "happens", "end"), PATHS, ids=[f"{e}: {h}" for _, h, e in PATHS])
-def test_the_paths_of_an_order(path: list[Command], happens: str, end: str, times: int) -> None:
-    order, happened = gone(path, times)
+def test_a_path_leads_to_its_events_and_its_end_even_if_every_message_is_repeated(
+    path: list[Command], happens: str, end: str, times: int
+) -> None:
+    order, happened = run(path, times)
     assert " ".join(WORDS[type(event).__name__] for event in happened) == f"placed {happens}"
     assert (order.reason if isinstance(order, Cancelled) else type(order).__name__.lower()) == end
 

@@ -73,7 +73,7 @@ def test_a_reservation_of_something_else_is_not_this_orders() -> None:
     given(PLACED).when(RecordStockReserved("PAN-200")).refused("line-unknown", "PAN-200")
 
 
-def test_one_line_that_is_sold_out_is_the_end_of_the_order() -> None:
+def test_one_line_that_is_sold_out_cancels_the_order() -> None:
     given(PLACED).when(RecordStockRejected(POT)).then(cancelled("out_of_stock", payment_id=""))
     given(PLACED, MUG_RESERVED).when(RecordStockRejected(POT)).then(cancelled("out_of_stock", payment_id=""))
 

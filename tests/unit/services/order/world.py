@@ -1,8 +1,8 @@
 """A small shop without servers: the real deciders and reactions, and a model of the provider.
 
-Between them are messages, and no promise but that each arrives: in any order, even of one topic (a dead letter may be
+Messages travel between them. Each is sure to arrive, but in any order, even within one topic (a dead letter may be
 retried much later), and any number of times. The provider is asked until it answers; each request may be slow to
-reach it, each answer slow to come back.
+reach it, and each answer slow to come back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,18 +91,18 @@ class History:
     def grown(self, events: tuple[Any, ...]) -> "History":
         if events not in self._by_events:
             state = reduce(self.decider.evolve, events, self.state)
-            sent = (*self.sent, *(it for event in events for it in heard_of(event)))
+            sent = (*self.sent, *(it for event in events for it in messages_of(event)))
             self._by_events[events] = History(self.decider, state, self.events + events, sent)
         return self._by_events[events]
 
 
 class World(NamedTuple):
     streams: Mapping[str, History]
-    heard: frozenset[Message]
+    delivered: frozenset[Message]
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return self.heard, *self.streams.values()
+        return self.delivered, *self.streams.values()
 
     def sent(self) -> Iterable[Message]:
         return dict.fromkeys(it for history in self.streams.values() for it in history.sent)
@@ -130,7 +130,7 @@ def placed(order_id: str, pieces: Mapping[str, int]) -> OrderPlaced:
     return OrderPlaced(order_id, CART, ANN, lines, total, "tok_ok", "standard", "sealed", NOON)
 
 
-def heard_of(event: Any) -> Iterator[Message]:
+def messages_of(event: Any) -> Iterator[Message]:
     """Yields the messages that an event leads to. Every verdict of the risk check is possible."""
     if isinstance(event, Answered):
         answer = RecordProviderAnswer(event.kind, event.outcome, reference=event.key, reason="no money")
@@ -159,7 +159,7 @@ def asked_of_provider(state: Any) -> Iterator[Message]:
 
 
 def arrivals(world: World) -> list[Step]:
-    """Returns the messages that may arrive next: those not heard yet, and those whose repetition makes a difference.
+    """Returns the messages that may arrive next: those not delivered yet, and those that would take effect again.
 
     None of their commands may be refused: a refused one would become a dead letter.
     """
@@ -167,7 +167,7 @@ def arrivals(world: World) -> list[Step]:
         Step(it.stream, command, it)
         for it in world.sent()
         for command in it.commands
-        if (it.is_kept and it not in world.heard) or makes_a_difference(world, it.stream, command)
+        if (it.is_kept and it not in world.delivered) or makes_a_difference(world, it.stream, command)
     ]
 
 
@@ -188,7 +188,7 @@ def anything(world: World) -> list[Step]:
 
 def is_at_rest(world: World) -> bool:
     """Tells whether every message has arrived and the provider has answered everything."""
-    return all(step.message in world.heard for step in arrivals(world))
+    return all(step.message in world.delivered for step in arrivals(world))
 
 
 def makes_a_difference(world: World, stream: str, command: Any) -> bool:
@@ -197,5 +197,5 @@ def makes_a_difference(world: World, stream: str, command: Any) -> bool:
 
 
 def after(world: World, step: Step) -> World:
-    heard = world.heard | {step.message} if step.message and step.message.is_kept else world.heard
-    return World({**world.streams, step.stream: world.streams[step.stream].after(step.command)}, heard)
+    delivered = world.delivered | {step.message} if step.message and step.message.is_kept else world.delivered
+    return World({**world.streams, step.stream: world.streams[step.stream].after(step.command)}, delivered)

@@ -92,9 +92,26 @@ def test_a_cancelled_trial_leaves_room_for_the_next_one(breaker: CircuitBreaker,
     clock.seconds += 2
     with pytest.raises(asyncio.CancelledError), breaker.call():
         raise asyncio.CancelledError
-    assert state(breaker) == "open"
-    clock.seconds += 2
+    assert state(breaker) == "half-open"
     succeed(breaker)
+    assert state(breaker) == "closed"
+
+
+def test_a_cancelled_call_counts_neither_as_a_failure_nor_as_a_success(breaker: CircuitBreaker) -> None:
+    fail(breaker, times=2)
+    with pytest.raises(asyncio.CancelledError), breaker.call():
+        raise asyncio.CancelledError
+    assert state(breaker) == "closed"
+    fail(breaker)
+    assert state(breaker) == "open"
+
+
+def test_a_late_success_closes_the_circuit(breaker: CircuitBreaker) -> None:
+    late = breaker.call()
+    late.__enter__()  # made while the circuit was closed, and still without an answer
+    fail(breaker, times=3)
+    assert state(breaker) == "open"
+    late.__exit__(None, None, None)
     assert state(breaker) == "closed"
 
 

@@ -24,15 +24,15 @@ def odd(_attempt: Attempt) -> Verdict:
 
 
 def test_the_risk_of_a_payment_is_assessed_before_it_is_requested() -> None:
-    judged: list[Attempt] = []
+    assessed: list[Attempt] = []
 
     def assess(attempt: Attempt) -> Verdict:
-        judged.append(attempt)
+        assessed.append(attempt)
         return odd(attempt)
 
     reaction = react(message("PaymentRequested", asdict(REQUESTED)), LATER, assess)
     assert reaction == [(STREAM, RequestPayment(PAYMENT, ORDER, ANN, TOTAL, "tok_ok", Hold(ODD)))]
-    assert judged == [Attempt(PAYMENT, ANN, TOTAL, "tok_ok", LATER)]
+    assert assessed == [Attempt(PAYMENT, ANN, TOTAL, "tok_ok", LATER)]
 
 
 def test_a_confirmed_order_is_captured() -> None:

@@ -85,7 +85,7 @@ def test_the_assessed_payment_is_not_counted_twice() -> None:
     assert features(velocity, Attempt("p1", ANN, euro(1000), CARD, NOON), RULES).attempts == 1
 
 
-def test_only_the_providers_no_is_a_decline() -> None:
+def test_only_a_refusal_by_the_provider_counts_as_a_decline() -> None:
     assert of_next(remembering(declined(1), declined(2, by="risk"), declined(3, by="review"))).declines == 1
 
 
@@ -139,14 +139,14 @@ def test_an_alert_counts_for_its_customer_and_its_card_for_a_day() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 2)])
 def test_a_milder_alert_counts_once_the_worse_is_over_in_whatever_order_they_come(order: tuple[int, ...]) -> None:
-    heard = [
+    alerts = [
         alert(customer=ANN, score=95),
-        alert(customer=ANN, score=60),  # outdone by the first
+        alert(customer=ANN, score=60),  # dominated by the first
         alert(customer=ANN, score=60, at=NOON + MINUTE),
     ]
     velocity = Velocity()
     for number in order:
-        record_alert(velocity, heard[number])
+        record_alert(velocity, alerts[number])
     assert of_next(velocity, at=NOON + MINUTE).alert_score == 95
     assert of_next(velocity, at=NOON + RULES.alert_ms).alert_score == 60
     assert of_next(velocity, at=NOON + MINUTE + RULES.alert_ms).alert_score == 0

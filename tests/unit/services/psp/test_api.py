@@ -58,7 +58,7 @@ def code(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, str(response.json().get("type", "")).removeprefix("urn:till:problem:")
 
 
-def test_money_is_put_aside_taken_and_given_back(provider: Provider) -> None:
+def test_money_is_authorised_captured_and_refunded(provider: Provider) -> None:
     for path in ("/authorizations", "/captures", "/refunds"):
         answer = provider.post(path)
         assert (answer.status_code, answer.json()["outcome"]) == (200, "approved")
@@ -99,7 +99,7 @@ def test_the_provider_lists_the_movements_of_a_payment(provider: Provider) -> No
     assert shown["movements"][0]["reference"] == answer["reference"]
 
 
-def test_the_ledger_can_be_read_on_from_where_one_was(provider: Provider) -> None:
+def test_the_ledger_can_be_read_from_a_given_movement_on(provider: Provider) -> None:
     provider.post("/authorizations")
     [first] = provider.get("/ledger").json()["movements"]
     provider.post("/voids")
@@ -128,12 +128,12 @@ def test_an_invalid_operation_is_refused(provider: Provider, wrong: dict[str, An
     assert provider.get("/ledger").json()["movements"] == []
 
 
-def test_a_change_needs_a_key(provider: Provider) -> None:
+def test_an_operation_needs_an_idempotency_key(provider: Provider) -> None:
     body = {"payment_id": provider.payment_id}
     assert code(asyncio.run(provider._send("POST", "/voids", json=body))) == (422, "invalid")
 
 
-def test_a_body_is_json_and_not_large(provider: Provider) -> None:
+def test_a_body_that_is_no_json_or_too_large_is_refused(provider: Provider) -> None:
     headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
     for body, refusal in ((b"{", (400, "json-invalid")), (b'"' + b"1" * 5000 + b'"', (413, "body-too-large"))):
         assert code(asyncio.run(provider._send("POST", "/voids", content=body, headers=headers))) == refusal
@@ -180,6 +180,9 @@ def test_a_failure_comes_before_the_work_or_after_it(ledger: Ledger) -> None:
     assert len(afterwards.get("/ledger").json()["movements"]) == 1
 
 
-def test_answers_name_the_payment(provider: Provider) -> None:
+def test_an_answer_names_its_payment(provider: Provider) -> None:
     assert UUID(provider.post("/authorizations").json()["payment_id"]) == UUID(provider.payment_id)
+
+
+def test_the_provider_reports_that_it_is_alive(provider: Provider) -> None:
     assert provider.get("/healthz").json() == {"status": "alive"}

@@ -51,7 +51,7 @@ async def refusal(tokens: Tokens, authorization: str | None) -> Problem:
     return problem.value
 
 
-async def test_a_token_says_who_it_was_given_to() -> None:
+async def test_a_token_names_the_caller_it_was_issued_to_and_the_roles() -> None:
     tokens = Tokens(SETTINGS)
     token = tokens.mint("ann", ["customer", "support"], HOUR)
     expected = Principal("ann", frozenset({"customer", "support"}))
@@ -88,7 +88,7 @@ async def test_a_forged_token_is_refused(kind: str) -> None:
     assert (await refusal(Tokens(SETTINGS), f"Bearer {FORGERIES[kind]}")).code == "token-invalid"
 
 
-async def test_the_forged_tokens_are_valid_but_for_what_they_say() -> None:
+async def test_the_token_that_the_forgeries_are_variations_of_is_valid() -> None:
     assert (await Tokens(SETTINGS).principal(f"Bearer {signed()}")).subject == "ann"
 
 

@@ -1,3 +1,5 @@
+"""The rate limit: each caller has a budget of its own, and learns when to come back."""
+
 import pytest
 
 from shared.http.limits import RateLimit

@@ -1,3 +1,5 @@
+"""Compiled queries: values are passed by name and reach the database in the order of the statement."""
+
 import asyncio
 from typing import Any
 

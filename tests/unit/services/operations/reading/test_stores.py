@@ -3,12 +3,21 @@
 import subprocess
 import sys
 
+import pytest
+
 from infra.settings import Settings
 from services.operations.history.pending import REACTING, REACTIONS
 from services.operations.reading.stores import category_of, key_of
 from services.shop.services import STREAMS, all_deciders, decider_of, shop_services
 from shared.store.snapshots import fold_fingerprint
 
+LIBRARIES = {
+    "state": "history.fields",
+    "history": "history.stream_history",
+    "diff": "history.changes",
+    "why": "history.pending",
+}
+"""The modules below `services.operations` that a command imports when it is called."""
 SLOW_IMPORTS = {"aiokafka", "fastapi", "httpx", "pydantic", "pyspark", "sqlalchemy", "sqlmodel", "uvloop"}
 
 
@@ -43,15 +52,23 @@ def test_till_why_knows_the_same_reactions_as_the_services() -> None:
     assert set(REACTIONS) == {listener for _, listener in reactions}
 
 
-def test_till_state_imports_nothing_that_is_slow_to_import() -> None:
+@pytest.mark.parametrize(("command", "library"), LIBRARIES.items())
+def test_a_command_that_looks_back_imports_nothing_that_is_slow_to_import(command: str, library: str) -> None:
     """The whole command has 300 ms, and each of these packages would take a good part of them."""
-    program = (
-        "import sys, infra.cli.commands.look_back.state, infra.cli.commands.look_back.why;"
-        "import services.operations.reading.stores, services.operations.history.fields;"
-        "from services.shop.services import decider_of; decider_of('stock');"
-        "print(*sys.modules)"
-    )
-    imported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    modules = set(imported.stdout.split())
+    modules = imported_by(f"import infra.cli.commands.look_back.{command}, services.operations.{library}")
     assert {name.partition(".")[0] for name in modules} & SLOW_IMPORTS == set()
+
+
+def test_till_state_imports_only_the_decider_of_its_stream() -> None:
+    modules = imported_by(
+        "import infra.cli.commands.look_back.state, services.operations.history.fields;"
+        "from services.shop.services import decider_of; decider_of('stock')"
+    )
     assert {name for name in modules if name.endswith(".decider")} == {"services.catalog.decider", "shared.decider"}
+
+
+def imported_by(program: str) -> set[str]:
+    script = f"{program}; import sys; print(*sys.modules)"
+    return set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )

@@ -20,14 +20,16 @@ from shared.schemas.contract.event_schemas import Schemas
 
 
 @dataclass
-class Outbox:
+class AlertSender:
+    """Publishes alerts and remembers which ones the topic has."""
+
     settings: LakeSettings
     codec: Codec
     sent: set[str]
     """Ids of all alerts in the topic, whichever run has sent them. Two runs at the same time may send one twice."""
 
     @classmethod
-    def open(cls, lake: Lake, schemas: Schemas) -> "Outbox":
+    def open(cls, lake: Lake, schemas: Schemas) -> "AlertSender":
         return cls(lake.settings, asyncio.run(open_alert_codec(lake.settings, schemas)), _ids_in_topic(lake))
 
     def send(self, found: Sequence[Row]) -> int:

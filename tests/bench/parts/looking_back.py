@@ -1,8 +1,8 @@
 """Measures `till verify` of a million events and `till rebuild` of a view of a million, against a bare decode.
 
-Bare means, as in the bench of replay: fetched from the store, read by fastavro, made into events. Without a limit,
-there is also fastavro alone on bytes in memory. The rebuild runs while people shop: their p99 is compared with that of
-the same shop without a rebuild.
+A bare decode, as in the bench of replay, fetches values from the store, decodes them with fastavro and makes events of
+them. For comparison, without a limit, fastavro alone decodes bytes in memory. The rebuild runs while people shop: their
+p99 is compared with that of the same shop without a rebuild.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from services.shop.services import shop_services
 from shared.schemas.codec import PREFIX, schema_id_of
 from shared.schemas.contract.event_schemas import load_schemas
 from shared.schemas.records import Convert, from_record
-from tests.bench.buying import ask, come_in
 from tests.bench.figures import Figure
-from tests.bench.history import History, Written, history, sku
-from tests.bench.kernel import Stopwatch
-from tests.bench.processes import started
-from tests.bench.thin import connected
+from tests.bench.kit.buying import ask, come_in
+from tests.bench.kit.history import History, Written, history, sku
+from tests.bench.kit.kernel import Stopwatch
+from tests.bench.kit.processes import started
+from tests.bench.kit.thin import connected
 
 EVENTS = 1_000_000
 ROUNDS = 3
@@ -43,9 +43,9 @@ class Bare(NamedTuple):
     """Events per second of the bare decode."""
 
     fetched: float
-    """Fetched from the store, and made into events."""
+    """The rate of fetching values from the store and making events of them."""
     decoded: float
-    """Only decoded by fastavro."""
+    """The rate of fastavro alone."""
 
 
 async def run(_settings: Settings) -> list[Figure]:

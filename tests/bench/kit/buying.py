@@ -12,7 +12,7 @@ from infra.simulation.audit.ledger import Asked, Ledger
 from infra.simulation.shoppers.shopper import SHIPPING, accepted
 from shared.http.auth import Tokens
 from shared.settings import HOST
-from tests.bench.thin import Thin
+from tests.bench.kit.thin import Thin
 
 PRODUCTS = 40
 TOKEN = "tok_ok"

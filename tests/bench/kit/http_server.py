@@ -28,7 +28,7 @@ async def noop_items(cart_id: UUID, item: NewItem) -> dict[str, str]:
 
 if __name__ == "__main__":
     main(
-        "The shop and nothing",
+        "The shop, and two routes that do nothing",
         ShopSettings,
         lambda settings: [cart(settings), catalog(settings)],
         address=lambda settings: (settings.shop_host, settings.shop_port),

@@ -1,6 +1,7 @@
-"""Keeps gold up to date with silver, table by table, once or until stopped.
+"""Kappa's stream: keeps gold up to date with silver, table by table, once or until stopped.
 
-The only state is in the tables themselves: the last commit of each says how far it is (docs/adr/0011).
+Lambda's speed tables are refreshed with it, from the same new events. The only state is in the tables themselves: the
+last commit of each says how far it is (docs/adr/0011).
 """
 
 import threading

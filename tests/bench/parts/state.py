@@ -19,7 +19,7 @@ from shared.schemas.registry import Registry
 from shared.service import Runtime, open_service
 from shared.store.event_store import columns
 from tests.bench.figures import Figure
-from tests.bench.kernel import Stopwatch
+from tests.bench.kit.kernel import Stopwatch
 
 EVENTS = 100_000
 ROUNDS = 9
