@@ -43,7 +43,7 @@ class HalfDone:
 class Start:
     generation: str
     offsets: Offsets | None
-    """Where each partition starts. If this is None, the checkpoint decides; without a checkpoint, the beginning."""
+    """The offset at which each partition starts. With None the checkpoint decides, or the beginning if there is none."""
     topics: Mapping[str, str]
     half_done: HalfDone | None = None
 
