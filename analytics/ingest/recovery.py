@@ -43,7 +43,7 @@ class HalfDone:
 class Start:
     generation: str
     offsets: Offsets | None
-    """The offset at which each partition starts. With None the checkpoint decides, or the beginning if there is none."""
+    """The offset at which each partition starts. With None the checkpoint decides, or else the beginning."""
     topics: Mapping[str, str]
     half_done: HalfDone | None = None
 
