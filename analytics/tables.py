@@ -40,8 +40,8 @@ def create_missing(lake: LakeFiles, schemas: Schemas | None = None) -> None:
 def update_comments(lake: LakeFiles, names: Iterable[str] | None = None) -> None:
     """Stores the catalog's descriptions in these tables, or all, so that DESCRIBE shows them.
 
-    A table whose comments are current is left alone. Otherwise one commit changes the schema's comments and another
-    the table's; they carry no metadata of ours, so readers of the log pass over them as over a compaction. A writer
+    A table whose comments are current is left alone. Otherwise one commit adds what is missing, and others replace what
+    has changed; they carry no metadata of ours, so readers of the log pass over them as over a compaction. A writer
     that commits at the same moment wins: the comments wait for the next run.
     """
     for name in lake.tables() if names is None else names:
@@ -54,18 +54,26 @@ def update_comments(lake: LakeFiles, names: Iterable[str] | None = None) -> None
 
 def _describe(snapshot: DeltaTable, table: Table, new_columns: bool = True) -> None:
     there = json.loads(snapshot.schema().to_json())["fields"]
-    wanted = [column.field() for column in table.columns]
-    if not new_columns:
-        wanted = _with_comments(there, wanted)
-    if set(_comments(wanted)) - set(_comments(there)):
-        # Merges by name: adds what is new, at any depth, and takes over comments of what exists.
-        snapshot.alter.add_columns(Schema.from_json(json.dumps({"type": "struct", "fields": wanted})).fields)
+    wanted = described_fields(there, table) if not new_columns else [column.field() for column in table.columns]
+    # delta-rs adds columns and missing comments at any depth, but refuses a comment that differs from the stored one.
+    added = _with_comments(wanted, there)
+    if set(_comments(added)) - set(_comments(there)):
+        snapshot.alter.add_columns(Schema.from_json(json.dumps({"type": "struct", "fields": added})).fields)
+    # It can replace the comment of a column, but not that of a field within one: that waits for an overwrite.
+    for old, new in zip(added, wanted, strict=True):
+        if old["metadata"] != new["metadata"]:
+            snapshot.alter.set_column_metadata(new["name"], {"comment": new["metadata"]["comment"]})
     if snapshot.metadata().description != table.description:
         snapshot.alter.set_table_description(table.description)
 
 
+def described_fields(fields: list[dict[str, Any]], table: Table) -> list[dict[str, Any]]:
+    """Returns the fields of a schema as they are, with the comments that the catalog has for them."""
+    return _with_comments(fields, [column.field() for column in table.columns])
+
+
 def _with_comments(fields: list[dict[str, Any]], described: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the fields of a table as they are, at any depth, with the comments of those that are described."""
+    """Returns the fields as they are, at any depth, with the comments of the described fields of the same name."""
     by_name = {field["name"]: field for field in described}
     return [_with_comment(field, by_name[field["name"]]) if field["name"] in by_name else field for field in fields]
 

@@ -14,13 +14,15 @@ from delta.exceptions import DeltaConcurrentModificationException as DeltaConcur
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
+from analytics.catalog import find_table
 from analytics.incremental.definition import GoldTable, RowTable, Tally
 from analytics.lake import Lake
 from analytics.log.commits import ComputedCommit
 from analytics.log.progress import last_computed
 from analytics.runtime.codegen import interpret
-from analytics.tables import update_comments
+from analytics.tables import described_fields, update_comments
 
 SESSION_KEYS = {
     "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
@@ -49,7 +51,7 @@ class PendingCommit:
 
     def overwrite(self, rows: DataFrame, stats: tuple[str, ...]) -> None:
         """Replaces the whole table; `stats` are the columns whose ranges are kept for each file."""
-        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer = _described(rows, self.name).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         options = {"delta.enableChangeDataFeed": "true", "delta.dataSkippingStatsColumns": ",".join(stats)}
         writer.options(**options, **self._options()).save(self.path)
         update_comments(self.lake, [self.name])
@@ -114,6 +116,14 @@ def begin_commit(lake: Lake, name: str, commit: ComputedCommit) -> PendingCommit
     """Takes the number after the newest version: of two writers that start from the same version, one wins."""
     newest = next(lake.log(name).versions(1), None)
     return PendingCommit(lake, name, commit, newest.number + 1 if newest else 0)
+
+
+def _described(rows: DataFrame, name: str) -> DataFrame:
+    """Gives each column the catalog's comment; Spark would keep that of the column from which it is computed."""
+    if not (table := find_table(name)):
+        return rows
+    fields = described_fields(rows.schema.jsonValue()["fields"], table)
+    return rows.to(StructType.fromJson({"type": "struct", "fields": fields}))
 
 
 def stats_of(table: GoldTable) -> tuple[str, ...]:

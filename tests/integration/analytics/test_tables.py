@@ -8,6 +8,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from analytics.catalog import TOPICS, find_table
 from analytics.lake import Lake
+from analytics.models.marts.abandoned_carts import abandoned_carts
 from analytics.models.marts.carts import carts
 from analytics.query.ask import ask
 from analytics.serving.streaming_layer import refresh_gold
@@ -51,6 +52,19 @@ def test_describe_shows_the_comments_in_spark_sql(filled_lake: Lake) -> None:
     assert all(comments[column] for column in filled_lake.read("silver.cart_events").columns)
 
 
+def test_a_computed_column_has_its_own_comment_and_not_that_of_its_source(
+    spark: SparkSession, stack: Settings, tmp_path: Path
+) -> None:
+    lake = Lake(spark, stack.model_copy(update={"lake": str(tmp_path)}))
+    create_missing(lake)
+    Ingested(lake).take(told(Teller("story").opens().adds(MUG)))
+    assert refresh_gold(lake, tables=[abandoned_carts]) == {"abandoned_carts": "recomputed"}
+    described = find_table("gold.abandoned_carts")
+    assert described
+    stored = {field.name: field.metadata.get("comment") for field in lake.read("gold.abandoned_carts").schema}
+    assert stored == {column.name: column.description for column in described.columns}
+
+
 def test_a_lake_of_an_earlier_release_gets_its_comments_and_goes_on(
     spark: SparkSession, stack: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +75,7 @@ def test_a_lake_of_an_earlier_release_gets_its_comments_and_goes_on(
     ingested.take([one for n in range(12) for one in told(Teller(f"before-{n}").opens().adds(MUG))])
     with monkeypatch.context() as earlier:
         earlier.setattr("analytics.incremental.merge.update_comments", lambda *_: None)
+        earlier.setattr("analytics.incremental.merge.find_table", lambda *_: None)
         assert refresh_gold(lake, tables=[carts]) == {"carts": "recomputed"}
     assert "cart_id" in "".join(missing_comments(lake, "gold.carts"))
     update_comments(lake)

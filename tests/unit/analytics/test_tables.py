@@ -74,6 +74,17 @@ def test_tables_without_comments_get_them_once_and_keep_their_history(undescribe
     assert lake.snapshot("gold.orders").version() == table.version()
 
 
+def test_a_comment_that_changed_is_replaced(lake: LakeFiles) -> None:
+    create_missing(lake)
+    current = comments(lake, "silver.cart_events")
+    lake.snapshot("silver.cart_events").alter.set_column_metadata("event_id", {"comment": "An earlier wording."})
+    update_comments(lake)
+    assert comments(lake, "silver.cart_events") == current
+    lake.snapshot("silver.cart_events").alter.set_column_metadata("event_id", {"comment": "An earlier wording."})
+    create_missing(lake)
+    assert comments(lake, "silver.cart_events") == current
+
+
 def test_a_new_event_type_becomes_a_column_of_an_existing_table(lake: LakeFiles) -> None:
     older = [s for s in SCHEMAS.all if str(s) not in ("cart/CartAbandoned.v2", "cart/QuantitySet.v1")]
     create_missing(lake, Schemas(older, SCHEMAS.upcasters))
